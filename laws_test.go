@@ -40,6 +40,7 @@ func TestLaws(t *testing.T) {
 					"policy":      m.plan,
 					"mask":        m.mask,
 					"mark":        m.mark,
+					"hide":        m.hide,
 					"forget":      m.forget,
 					"lift":        m.lift,
 					"open":        m.open,
@@ -350,6 +351,40 @@ func (m *machine) markOf(t *rapid.T, v *furl.View) *furl.Reduction {
 	note := furl.TextMessage(furl.RoleUser, fmt.Sprintf("[%d units hidden]", len(units)))
 	note.Measure(letters{})
 	return &furl.Reduction{Stage: "summary", Items: []furl.Item{{Spans: v.Spans(units...), Show: furl.Mark{Messages: []*furl.Message{note}}}}}
+}
+
+// hide hides what a person has selected, or repeats an undone reduction.
+func (m *machine) hide(t *rapid.T) {
+	p, _ := m.anyBlock(t)
+	last, _ := m.anyBlock(t)
+	if last.Msg < p.Msg || last.Msg == p.Msg && last.Block < p.Block {
+		p, last = last, p
+	}
+	h := &policy.Hide{Spans: []furl.Span{{First: p, Last: last}}, Steps: rapid.Bool().Draw(t, "steps")}
+	for red := range m.log.State().Reductions() {
+		if red.Undone && rapid.Bool().Draw(t, "again") {
+			h.Again = red.Seq
+		}
+	}
+	s := m.log.State()
+	plan, err := (&policy.Pipeline{Label: "hide", Stages: []policy.Stage{h}, NoBackstop: true}).Plan(context.Background(), s, m.budget())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := make(map[furl.Pos]bool)
+	for i := range m.view().Messages {
+		for _, sb := range m.view().Messages[i].Blocks {
+			pinned[sb.Pos] = sb.Hold == furl.Pin && sb.By == 0
+		}
+	}
+	for _, red := range plan.Reductions {
+		m.add(t, furl.Person, red)
+	}
+	for pos, is := range pinned {
+		if is && pos.Msg != 0 && m.log.State().ShownBy(pos) != 0 {
+			t.Fatalf("block %v was pinned, and a person hid it", pos)
+		}
+	}
 }
 
 // forget drops old thinking.

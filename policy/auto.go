@@ -9,38 +9,45 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// level says what auto may touch, each with all before it.
+// level says what auto may hide.
 type level uint8
 
 const (
 	levelResults level = iota // tool results
-	levelCalls                // long texts in the inputs of old calls
-	levelFull                 // old thinking, and old steps as a whole
+	levelCalls                // and long texts in the inputs of old calls
+	levelFull                 // results, old thinking, and old steps as a whole
 )
 
 // dial is a position between fidelity and money. docs/internals/cost-model.md has what
-// each was measured to cost and to keep. Ages are in newer results, which come
-// one by one with most requests.
+// each was measured to cost and to keep. Ages are in newer requests of which the results
+// are in the view; several calls at once have one age.
 type dial struct {
-	// keep is how many of the newest results stay, whatever they are, and
-	// inputs how many results must be newer before a call's input may go.
+	// keep is the age up to which every result stays, and inputs the age from
+	// which a call's input may go, if inputs may go at all.
 	keep, inputs int
-	// reads is how many of the newest results stay if they are the newest
-	// read of a file, and active the same if a recent call had to do with
-	// that file. Both hold only since the user's last words: a new task
-	// seldom edits what the last one read.
+	// reads is the age up to which the newest read of a file stays, and active
+	// the same if a recent call had to do with that file. Both hold only since
+	// the user's last words: a new task seldom edits what the last one read.
 	reads, active int
+	// unedited is the age up to which the newest read of a file stays while no
+	// file was edited since: an agent explores before it edits. edited is the
+	// age up to which the newest text of a file stays that the agent edits or
+	// keeps coming back to, if a tool returned it, and written the same for what
+	// the agent wrote itself. All hold whatever the user said since.
+	unedited, edited, written int
+	// editedCold is edited if the cache has expired, when a rewrite is free. Of
+	// all other results only the newest stay then.
+	editedCold int
 	// names is the most that the names in one placeholder may take, in counted
 	// tokens, share the most as a share of what is hidden, and worth the
 	// least that a name must be worth, see worthOf.
 	names int
 	share float64
 	worth float64
-	// fold is how many results must be newer before a step may be in one
-	// line, foldCold the same when the cache is cold and a rewrite is free.
-	// foldShare is the most that names take there, as a share of what is
-	// visible of the steps, foldWorth the least that such a name must be
-	// worth, and said how much of what was said stays, in characters.
+	// fold is the age from which a step may be in one line, foldCold the same
+	// when the cache has expired. foldShare is the most that names take there, as
+	// a share of what is visible of the steps, foldWorth the least that such a
+	// name must be worth, and said how much of what was said stays, in characters.
 	fold, foldCold       int
 	foldShare, foldWorth float64
 	said                 int
@@ -51,17 +58,20 @@ type dial struct {
 
 // The positions.
 var (
-	frugal = dial{keep: 1, inputs: 3, names: 200, share: 0.15, worth: 0.15,
+	frugal = dial{keep: 1, inputs: 3, reads: 1, active: 3, unedited: 5, edited: 5, written: 2,
+		names: 200, share: 0.15, worth: 0.15,
 		fold: 3, foldCold: 1, foldShare: 0.2, foldWorth: 0.09, said: 40, clip: 3_000}
-	balanced = dial{keep: 2, inputs: 3, reads: 5, active: 15, names: 800, share: 0.25, worth: 0.05,
-		fold: 15, foldCold: 10, foldShare: 0.3, foldWorth: 0.05, said: 400, clip: beyondUse}
-	faithful = dial{keep: 5, inputs: 10, reads: 40, active: 80, names: 800, share: 0.25, worth: 0.05,
-		fold: 20, foldCold: 10, foldShare: 0.3, foldWorth: 0.055, said: 400, clip: beyondUse}
+	balanced = dial{keep: 1, inputs: 3, reads: 7, active: 15, unedited: 20, edited: 10, written: 10, editedCold: 4,
+		names: 800, share: 0.25, worth: 0.06,
+		fold: 8, foldCold: 4, foldShare: 0.3, foldWorth: 0.06, said: 400, clip: beyondUse}
+	faithful = dial{keep: 1, inputs: 10, reads: 18, active: 25, unedited: 40, edited: 20, written: 20, editedCold: 10,
+		names: 800, share: 0.25, worth: 0.05,
+		fold: 15, foldCold: 8, foldShare: 0.3, foldWorth: 0.055, said: 400, clip: beyondUse}
 )
 
 // auto hides what the model is unlikely to need again, when that pays: results,
-// inputs of old calls and old thinking, and later whole steps, by a marker,
-// from the position on from which most is saved. What it hides leaves a
+// old thinking, inputs of old calls if that is wanted, and later whole steps, by a
+// marker, from the position on from which most is saved. What it hides leaves a
 // placeholder with the names in it. It is a pure function of the view and the
 // budget. What it showed in place it touches once more at most, when the step
 // is replaced by a marker or carries the list of those that do; a marker and its
@@ -69,6 +79,8 @@ var (
 type auto struct {
 	level level
 	dial  dial
+	// inputs says that long texts in the inputs of old calls are shortened.
+	inputs bool
 }
 
 // Name is "auto".

@@ -17,6 +17,13 @@ type economy struct {
 	remaining float64
 	// cold says that the whole prompt is written anyway.
 	cold bool
+	// near is how many counted tokens of the view are in messages after the
+	// last breakpoint of one hour, or -1 if all entries live equally long. far
+	// is the price of writing a token before it, and nearCold says that the
+	// entries after it have expired, and those before it have not.
+	near     int
+	far      float64
+	nearCold bool
 	// forced says that the window demands a reduction, and all that what
 	// would otherwise stay longer is to go too.
 	forced, all bool
@@ -48,24 +55,68 @@ func demanded(v *furl.View, b furl.Budget) bool {
 	case b.LastUse.IsZero() && b.Size >= part(b.Window, forcedFirst):
 		return true
 	}
-	return b.Size >= b.Room()-part(b.Window, forcedMargin)
+	return b.Size >= demandedFrom(&b)
+}
+
+// demandedFrom is the size from which the window demands a reduction, 0 if there is
+// no window.
+func demandedFrom(b *furl.Budget) int {
+	if b.Window <= 0 {
+		return 0
+	}
+	return b.Room() - part(b.Window, forcedMargin)
 }
 
 func economyOf(v *furl.View, b furl.Budget) economy {
-	e := economy{read: 1, write: 1, remaining: remaining(v, b)}
+	e := economy{read: 1, write: 1, remaining: remaining(v, b), near: -1}
 	e.forced = demanded(v, b)
 	prices := price.Complete(price.For(&b.Model, b.Size))
 	if !price.Known(prices) {
 		return e
 	}
 	e.price = prices.Input / 1e6
-	if cache := b.Model.Caching; cache.Lifetime > 0 && b.Size >= cache.MinPrefix {
-		e.read, e.write = prices.CacheRead/prices.Input, prices.CacheWrite/prices.Input
-		e.cold = b.Cold || !b.Now.IsZero() && !b.LastUse.IsZero() && b.Now.Sub(b.LastUse) > cache.Lifetime
-	} else {
-		e.cold = true // nothing is cached
+	if !cached(&b) {
+		e.cold = true
+		return e
+	}
+	e.read, e.write = prices.CacheRead/prices.Input, prices.CacheWrite/prices.Input
+	short, long := expired(&b)
+	e.cold = short && (long || b.LongTo == 0)
+	if b.LongTo > 0 && !e.cold {
+		e.far, e.nearCold = prices.CacheWrite1h/prices.Input, short
+		e.near = 0
+		for i := upTo(v.Messages, b.LongTo); i < len(v.Messages); i++ {
+			for j := range v.Messages[i].Blocks {
+				e.near += v.Messages[i].Blocks[j].Tokens
+			}
+		}
 	}
 	return e
+}
+
+// edit returns what writing to the cache costs because of an edit, and what hiding
+// saves, within the requests that are expected. Of the counted tokens of the view, tail
+// are after the start of the edit, and freed of these become hidden.
+func (e *economy) edit(tail, freed int) (rewrite, saved float64) {
+	stay := float64(max(0, tail-freed))
+	rewrite = stay * (e.write - e.read)
+	saved = e.remaining * e.read * float64(freed)
+	switch {
+	case e.cold:
+		return 0, saved + e.write*float64(freed)
+	case e.near < 0:
+		return rewrite, saved
+	}
+	// Hidden tokens are taken to be spread evenly over the tail.
+	share := 1.0
+	if tail > e.near {
+		share = float64(e.near) / float64(tail)
+	}
+	rewrite = (1 - share) * stay * (e.far - e.read)
+	if e.nearCold {
+		return rewrite, saved + share*e.write*float64(freed)
+	}
+	return rewrite + share*stay*(e.write-e.read), saved
 }
 
 // remaining is how many further requests are expected: as many as the session
@@ -80,9 +131,12 @@ func remaining(v *furl.View, b furl.Budget) float64 {
 // patience is how often what waiting has cost must hold the price of the
 // rewrite before it is time. With 1 the interval is the best for a session that
 // grows steadily; a little more leaves room for sessions that end early. Where
-// reading is cheap the intervals are as long as many sessions, and the first
-// edit comes late or never unless it is less patient.
-func (e *economy) patience() float64 { return min(1.2, max(0.6, 12*e.read)) }
+// writing costs many times what reading does, because reading is cheap or entries
+// live an hour, the intervals are as long as many sessions, and the first edit
+// comes late or never unless it is less patient.
+func (e *economy) patience() float64 {
+	return min(1.2, max(0.7, 14*e.read/max(e.read, max(e.write, e.far)-e.read)))
+}
 
 // words says what a reduction costs and saves, of which so many of the
 // provider's tokens stay after the edit and so many are freed.
@@ -97,14 +151,17 @@ func (e *economy) words(b furl.Budget, stay, freed int) string {
 	switch {
 	case e.price == 0:
 		return why + "price unknown"
-	case e.cold && b.Model.Caching.Lifetime == 0:
+	case e.cold && !cached(&b):
 		return why + "no prompt cache, " + saves(float64(freed)*e.price)
 	case e.cold:
 		return why + fmt.Sprintf("prompt cache expired: no extra cost, saves %s now and %s",
 			dollars(float64(freed)*e.price*e.write), strings.TrimPrefix(saves(float64(freed)*e.price*e.read), "saves "))
 	}
+	scaled := *e
+	scaled.near = b.Of(e.near, 0)
+	rewrite, _ := scaled.edit(max(0, stay)+freed, freed)
 	return why + fmt.Sprintf("rewriting %s tokens costs %s, %s",
-		thousands(max(0, stay)), dollars(float64(max(0, stay))*e.price*(e.write-e.read)), saves(float64(freed)*e.price*e.read))
+		thousands(max(0, stay)), dollars(rewrite*e.price), saves(float64(freed)*e.price*e.read))
 }
 
 // dollars formats an amount with two significant digits, or cents from ten cents on.

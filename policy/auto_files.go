@@ -7,79 +7,123 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// How a call's result relates to the files of the session.
+// status is how a call relates to the files of the session.
+type status int
+
 const (
-	otherResult = iota
-	superseded  // the same was read again, or written, since
-	newestRead  // of a file
-	activeRead  // the same, and a recent call had to do with the file
+	otherCall  status = iota
+	superseded        // the same was read or written again since
+	newestRead        // of a file
+	activeRead        // the same, and a recent call had to do with the file
+	unedited          // the newest read of a file, and no file was edited since
+	workedOn          // the newest text of a file that the agent edits or keeps coming back to
 )
 
-// recentResults is how many of the newest results make a file active.
-const recentResults = 8
+// Ages in requests. recently is how old the newest call that had to do with a file may be
+// for the file to be active. A file is worked on if its newest edit is not older than
+// editing, or if usedOften newer calls had to do with it, the newest of them not
+// older than returning. Nothing older than horizon is looked at.
+const (
+	recently  = 8
+	editing   = 30
+	usedOften = 3
+	returning = 20
+	horizon   = 100
+)
 
 // files tells what the newest steps did to files. It is told of the steps from
 // the newest back.
 type files struct {
-	status map[string]int  // of a result, by the id of its call
-	whole  map[string]bool // files read or written as a whole in newer steps
-	again  map[string]bool // calls made in newer steps
-	active map[string]bool // files that recent calls had to do with
+	status map[string]status // of a call, by its id
+	again  map[string]bool   // calls made in newer steps
+	byName map[string]*file
+	edits  int // newer calls that write files
+}
+
+// file is what newer steps did to a file. Ages are in requests.
+type file struct {
+	whole bool // it was read or written as a whole
+	used  int  // the age of the newest call
+	edit  int  // the age of the newest edit, -1 if there is none
+	uses  int  // calls
 }
 
 func newFiles() *files {
-	return &files{make(map[string]int), make(map[string]bool), make(map[string]bool), make(map[string]bool)}
+	return &files{status: make(map[string]status), again: make(map[string]bool), byName: make(map[string]*file)}
 }
 
-// step takes note of a step's calls; newer counts the results in newer steps.
-func (f *files) step(u *furl.Unit, newer int) {
+// step takes note of a step's calls; age counts the newer requests.
+func (f *files) step(u *furl.Unit, age int) {
 	for j := len(u.Blocks) - 1; j >= 0; j-- {
 		if b := u.Blocks[j].Block; b.Kind == furl.KindCall {
-			f.call(b, newer)
+			f.call(b, age)
 		}
 	}
 }
 
-func (f *files) call(b *furl.Block, newer int) {
+func (f *files) call(b *furl.Block, age int) {
 	use := useOf(b)
 	key := b.Name + "\x00" + string(b.Args)
 	f.status[b.ID] = f.statusOf(&use, f.again[key])
 	f.again[key] = true
-	for _, file := range use.reads {
-		if use.readsAll {
-			f.whole[file] = true
-		}
-		if newer < recentResults {
-			f.active[file] = true
+	for _, name := range use.reads {
+		f.note(name, age, use.readsAll)
+	}
+	for _, name := range use.writes {
+		if x := f.note(name, age, use.writesAll); x.edit < 0 {
+			x.edit = age
 		}
 	}
-	for _, file := range use.writes {
-		if use.writesAll {
-			f.whole[file] = true
-		}
-		if newer < recentResults {
-			f.active[file] = true
-		}
+	if len(use.writes) > 0 {
+		f.edits++
 	}
 }
 
-func (f *files) statusOf(use *fileUse, again bool) int {
-	if again {
+// note notes that a call had to do with a file.
+func (f *files) note(name string, age int, whole bool) *file {
+	x := f.byName[name]
+	if x == nil {
+		x = &file{used: age, edit: -1}
+		f.byName[name] = x
+	}
+	x.whole = x.whole || whole
+	x.uses++
+	return x
+}
+
+// statusOf gives the status of a call by what newer calls did.
+func (f *files) statusOf(use *fileUse, again bool) status {
+	names, writes := use.reads, len(use.reads) == 0
+	if writes {
+		names = use.writes
+	}
+	switch {
+	case again:
 		return superseded
+	case len(names) == 0:
+		return otherCall
 	}
-	if len(use.reads) == 0 {
-		return otherResult
+	best := superseded
+	for _, name := range names {
+		best = max(best, f.statusOfFile(f.byName[name], writes))
 	}
-	status := superseded
-	for _, file := range use.reads {
-		switch {
-		case f.active[file] && !f.whole[file]:
-			return activeRead
-		case !f.whole[file]:
-			status = newestRead
-		}
+	return best
+}
+
+func (f *files) statusOfFile(x *file, written bool) status {
+	switch {
+	case x != nil && x.whole:
+		return superseded
+	case x != nil && (x.edit >= 0 && x.edit < editing || x.uses >= usedOften && x.used < returning || written && x.used < editing):
+		return workedOn
+	case written:
+		return newestRead
+	case f.edits == 0:
+		return unedited
+	case x != nil && x.used < recently:
+		return activeRead
 	}
-	return status
+	return newestRead
 }
 
 // fileUse is what a call does to files, as far as its name and arguments tell.

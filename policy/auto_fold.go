@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"iter"
 	"strings"
 
@@ -46,7 +45,7 @@ func (a *auto) pickCarriers(picked []candidate, m furl.Model) {
 		var best *candidate
 		var least carrierCost
 		for _, c := range runOf(picked, picked[i].run) {
-			if cost := carrierCostOf(c, m); cost.below(least) {
+			if cost := a.carrierCostOf(c, m); cost.below(least) {
 				best, least = c, cost
 			}
 		}
@@ -76,7 +75,7 @@ func (c carrierCost) below(other carrierCost) bool {
 	return c.size < other.size
 }
 
-func carrierCostOf(c *candidate, m furl.Model) carrierCost {
+func (a *auto) carrierCostOf(c *candidate, m furl.Model) carrierCost {
 	bearer := listBearer(c.unit)
 	if bearer < 0 {
 		return carrierCost{}
@@ -84,7 +83,7 @@ func carrierCostOf(c *candidate, m furl.Model) carrierCost {
 	cost := carrierCost{able: true, failed: c.unit.Blocks[bearer].Block.Error}
 	for j := range c.unit.Blocks {
 		sb := &c.unit.Blocks[j]
-		switch kind, goes := carrierPart(c, sb, m); {
+		switch kind, goes := a.carrierPart(c, sb, m); {
 		case j == bearer:
 		case !goes:
 			cost.size += sb.Tokens
@@ -115,12 +114,12 @@ func listBearer(u *furl.Unit) int {
 
 // carrierPart tells whether a block of the step that carries the list is to be
 // hidden by itself, the list aside, and as what kind of candidate.
-func carrierPart(c *candidate, sb *furl.ShownBlock, m furl.Model) (kind int, ok bool) {
+func (a *auto) carrierPart(c *candidate, sb *furl.ShownBlock, m furl.Model) (kind int, ok bool) {
 	switch b := sb.Block; b.Kind {
 	case furl.KindResult:
 		return aResult, sb.By == 0 && sb.Tokens >= smallResult
 	case furl.KindCall:
-		return aCall, sb.By == 0 && len(b.Args) > minString && longestString(b.Args)/4 >= minString/4
+		return aCall, a.inputs && sb.By == 0 && len(b.Args) > minString && longestString(b.Args)/4 >= minString/4
 	case furl.KindThinking:
 		return aThought, c.spoken && mayDropThinking(m)
 	}
@@ -147,23 +146,23 @@ func (w *autoTexts) fold(run []*candidate) ([]furl.Item, int) {
 	if len(hidden) == 0 {
 		return nil, 0 // what is left of a run of which the rest was not picked
 	}
-	steps := fmt.Sprintf("%d %s", len(hidden), plural(len(hidden), "step"))
+	steps := countOf(len(hidden), "step")
 	first, last := units[0], units[len(units)-1]
-	kept := fmt.Sprintf("originals kept as %s to %s", handle(first.Blocks[0].Pos), handle(last.Blocks[len(last.Blocks)-1].Pos))
-	text := "[hidden: " + steps + "; " + kept + "]"
+	kept := keptFromTo(first.Blocks[0].Pos, last.Blocks[len(last.Blocks)-1].Pos, w.b.Recall)
+	text := "[hidden: " + steps + " of the assistant" + kept + "]"
 	if carrier != nil {
 		where := "below"
 		if carrier.unit.Step == first.Step {
 			where = "above"
 		}
-		text = "[hidden: " + steps + ", listed in a tool result " + where + "]"
+		text = "[hidden: " + steps + " of the assistant, listed in a tool result " + where + "]"
 	}
 	marker := mark(w.v, w.b, hidden, text)
 	items, after := []furl.Item{marker}, marker.Show.(furl.Mark).Messages[0].Tokens()
 	if carrier == nil {
 		return items, visible - after
 	}
-	head := "[hidden: this result and " + steps + " around it; " + kept
+	head := "[hidden: this result and " + steps + " of the assistant around it" + kept
 	list := w.list(head, units, carrier.unit, int(w.dial.foldShare*float64(visible)))
 	bearer := listBearer(carrier.unit)
 	sb := &carrier.unit.Blocks[bearer]
@@ -177,7 +176,7 @@ func (w *autoTexts) fold(run []*candidate) ([]furl.Item, int) {
 			continue
 		}
 		size := sb.Tokens
-		if kind, ok := carrierPart(carrier, sb, w.b.Model); ok {
+		if kind, ok := w.auto.carrierPart(carrier, sb, w.b.Model); ok {
 			part := candidate{unit: carrier.unit, block: sb, kind: kind, newer: carrier.newer}
 			if show, n, ok := w.show(&part); ok {
 				items, size = append(items, inPlace(sb, show)), n
@@ -207,7 +206,7 @@ func (w *autoTexts) list(head string, units []furl.Unit, carrier *furl.Unit, mos
 		}
 		if line := w.line(&units[i], told); line != "" {
 			if !lines {
-				text.WriteString("; in short:")
+				text.WriteString("; the assistant said and called there:")
 				lines = true
 			}
 			text.WriteString("\n" + line)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
 	"github.com/furlhq/furl/transcript"
 )
@@ -20,18 +21,18 @@ import (
 // docs/internals/cost-model.md shows what was measured.
 var marks = map[string]map[string]struct{ cost, refs, own, lines float64 }{
 	"even": {
-		"auto:frugal":   {0.62, 0.93, 0.98, 0.77},
-		"auto":          {0.685, 0.97, 0.98, 0.86},
-		"auto:calls":    {0.755, 0.97, 0.98, 0.87},
-		"auto:results":  {0.775, 0.97, 0.98, 0.91},
-		"auto:faithful": {0.715, 0.98, 0.98, 0.93},
+		"auto:frugal":   {0.64, 0.94, 0.98, 0.84},
+		"auto":          {0.695, 0.99, 0.98, 0.92},
+		"auto:calls":    {0.755, 0.99, 0.98, 0.90},
+		"auto:results":  {0.785, 0.99, 0.98, 0.95},
+		"auto:faithful": {0.725, 0.99, 0.98, 0.95},
 	},
 	"odd": {
-		"auto:frugal":   {0.51, 0.92, 0.98, 0.67},
-		"auto":          {0.595, 0.98, 0.98, 0.84},
-		"auto:calls":    {0.655, 0.97, 0.98, 0.79},
-		"auto:results":  {0.70, 0.97, 0.98, 0.82},
-		"auto:faithful": {0.645, 0.98, 0.98, 0.92},
+		"auto:frugal":   {0.53, 0.94, 0.98, 0.76},
+		"auto":          {0.60, 0.98, 0.98, 0.89},
+		"auto:calls":    {0.665, 0.98, 0.98, 0.86},
+		"auto:results":  {0.70, 0.98, 0.98, 0.89},
+		"auto:faithful": {0.645, 0.98, 0.98, 0.94},
 	},
 }
 
@@ -44,7 +45,7 @@ func TestAutoMarks(t *testing.T) {
 	dir := recordings.Dir(t)
 	names := []string{"none", "rolling-mask-10", "rolling-mask-5", "auto:results", "auto:calls", "auto:frugal", "auto", "auto:faithful"}
 	halves := []string{"even", "odd"}
-	if raceDetector { // all of it runs without (.ci/run)
+	if policy.RaceDetector { // .ci/run replays all of it without, and compares with the marks
 		halves, names = halves[1:], []string{"none", "rolling-mask-10", "rolling-mask-5", "auto"}
 	}
 	for _, half := range halves {
@@ -87,12 +88,18 @@ func TestAutoMarks(t *testing.T) {
 				sum := sums[name]
 				lo, hi := bootstrap(costs[name])
 				t.Logf("%-28s %-14s %s, 90%% of resamples %.3f to %.3f", "all", name, sum, lo, hi)
-				if m, ok := marks[half][name]; ok && (sum.cost/sum.none > m.cost || sum.refs() < m.refs || sum.own() < m.own || sum.lines() < m.lines) {
+				if m, ok := marks[half][name]; ok && !policy.RaceDetector && (sum.cost/sum.none > m.cost || sum.refs() < m.refs || sum.own() < m.own || sum.lines() < m.lines) {
 					t.Errorf("%s: %s, want at most %.3f, at least %.3f, %.3f, %.3f", name, sum, m.cost, m.refs, m.own, m.lines)
 				}
 			}
 		})
 	}
+}
+
+// shortRecordings are those of the odd half that are replayed under the race detector.
+var shortRecordings = []string{
+	"entire-cli/6d-123b9a5bc6-0.jsonl.gz", "entire-cli/e9-a4a3c25669-0.jsonl.gz",
+	"agentv/26-9e1b9e5502-0.copilot.jsonl.gz", "pi-mono/large-session.jsonl.gz",
 }
 
 // replayHalf gives what the policies made of the recordings of one half whose
@@ -104,7 +111,11 @@ func replayHalf(t *testing.T, dir, half string, read, write float64, names []str
 		t.Fatal(err)
 	}
 	var roots []string
-	for _, name := range []string{"entire-cli", "agentv", "nimbus", "pi-mono"} {
+	from := []string{"entire-cli", "agentv", "nimbus", "pi-mono"}
+	if policy.RaceDetector {
+		from = shortRecordings
+	}
+	for _, name := range from {
 		roots = append(roots, filepath.Join(dir, name))
 	}
 	report, err := replay.Run(t.Context(), func(yield func(*transcript.Recording) bool) {
@@ -193,14 +204,14 @@ func bootstrap(costs [][2]float64) (lo, hi float64) {
 // where reading is cheap, there is less to save and a rewrite weighs more.
 func TestAutoReadPrices(t *testing.T) {
 	dir := recordings.Dir(t)
-	// At 0.05 the mark is 0.05: on the odd half it is missed by 0.02, since entries of
-	// one hour cost 2. At 0.025 one recording with such entries costs 1.2% more.
+	// The more a write costs beside a read, the less there is to save: at 0.025 an entry of
+	// one hour costs eighty times what reading it does.
 	prices := []struct{ read, write, more, worst float64 }{
-		{0.1, 1.25, 0, 1.0001}, {0.05, 1.25, 0.07, 1.0001}, {0.025, 1.25, 0.15, 1.013}, {0.25, 1, 0, 1.0001},
+		{0.1, 1.25, 0, 1.0001}, {0.05, 1.25, 0.075, 1.0001}, {0.025, 1.25, 0.162, 1.0001}, {0.25, 1, 0, 1.0001},
 	}
 	halves := []string{"odd", "even"}
-	if raceDetector {
-		t.Log("only one half at two prices, since the race detector is slow; without it all")
+	if policy.RaceDetector {
+		t.Log("only short recordings of one half at two prices, since the race detector is slow; without it all")
 		halves, prices = halves[:1], prices[:2]
 	}
 	for _, half := range halves {
@@ -218,7 +229,7 @@ func TestAutoReadPrices(t *testing.T) {
 					usual = cost
 				}
 				t.Logf("read %g, write %g: %s, dearest %.3f", p.read, p.write, sum, worst)
-				if cost > usual+p.more+1e-9 {
+				if !policy.RaceDetector && cost > usual+p.more+1e-9 {
 					t.Errorf("read %g, write %g: cost %.3f, at the usual prices %.3f", p.read, p.write, cost, usual)
 				}
 				if worst > p.worst {

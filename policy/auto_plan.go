@@ -18,9 +18,10 @@ type candidate struct {
 	at    int              // the unit's, in the view
 	block *furl.ShownBlock // nil for a step
 	kind  int
-	newer int // results in newer steps
+	newer int // its age: newer requests with results
 	freed int // expected, in counted tokens
-	// waited is for how many requests it could have been hidden.
+	// waited is the sum of the tokens that could have been hidden, for each request
+	// for which they could.
 	waited int
 	// Of a step: run numbers the runs between words of the user, from the
 	// newest; lead says that it is the newest of its run, carries that it
@@ -63,12 +64,8 @@ func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error)
 		}
 		found = append(found, *c)
 		freed += c.freed
-		regret += e.read * float64(c.freed) * float64(c.waited)
-		rewrite := max(0, float64(tail-freed)) * (e.write - e.read)
-		saved := e.remaining * e.read * float64(freed)
-		if e.cold {
-			rewrite, saved = 0, saved+e.write*float64(freed)
-		}
+		regret += e.read * float64(c.waited)
+		rewrite, saved := e.edit(tail, freed)
 		worth = saved - rewrite
 		// A step alone is not a run: the one before it must be picked too.
 		if due := e.cold || regret >= e.patience()*rewrite; due && worth > gain && !c.lead {
@@ -101,7 +98,7 @@ type search struct {
 	e     economy
 	files *files
 	fails *failures
-	newer int  // results in newer steps
+	newer int  // newer requests with results
 	user  bool // words of the user are newer
 	// folds says of each unit whether it is a step that may be folded, and
 	// carriers, of each run from the newest back, how many counted tokens stay
@@ -135,7 +132,7 @@ func (s *search) each(at func(tokens int, c *candidate)) {
 			}
 			last = run
 			at(u.Tokens, &c)
-			s.newer += results(u)
+			s.newer += requests(u)
 			continue
 		}
 		for j := len(u.Blocks) - 1; j >= 0; j-- {
@@ -151,7 +148,7 @@ func (s *search) each(at func(tokens int, c *candidate)) {
 			}
 			at(weight, &c)
 		}
-		s.newer += results(u)
+		s.newer += requests(u)
 	}
 }
 
@@ -159,7 +156,6 @@ func (s *search) each(at func(tokens int, c *candidate)) {
 // the user led to are folded together, and one of them stays to carry the list:
 // together they must free more than that one takes.
 func (s *search) findFolds(steps int) {
-	horizon := max(s.a.dial.reads, s.a.dial.active, recentResults)
 	s.folds = make([]bool, len(s.v.Units))
 	end, n, freed := len(s.v.Units), 0, 0 // of the run at hand
 	var least carrierCost
@@ -180,11 +176,11 @@ func (s *search) findFolds(steps int) {
 		if c = (candidate{unit: u, at: i, newer: s.newer, spoken: s.user}); s.mayFold(&c, steps) {
 			s.folds[i] = true
 			n, freed = n+1, freed+c.freed
-			if cost := carrierCostOf(&c, s.b.Model); cost.below(least) {
+			if cost := s.a.carrierCostOf(&c, s.b.Model); cost.below(least) {
 				least = cost
 			}
 		}
-		s.newer += results(u)
+		s.newer += requests(u)
 	}
 }
 
@@ -194,13 +190,13 @@ func (s *search) may(c *candidate, steps int) bool {
 	if sb.Tokens < minFreed || sb.By != 0 && !sb.Block.IsResult() {
 		return false
 	}
-	stay := d.keep // newer results that keep it
+	stay := d.keep // the age from which it may go
 	switch kind := sb.Block.Kind; {
 	case sb.Block.IsResult():
 		c.kind, c.freed = aResult, sb.Tokens-standInTokens-d.expected(sb.Tokens)
 		stay = s.stay(sb)
 	case kind == furl.KindCall:
-		if s.a.level < levelCalls {
+		if !s.a.inputs {
 			return false
 		}
 		long := longestString(sb.Block.Args) / 4
@@ -208,7 +204,9 @@ func (s *search) may(c *candidate, steps int) bool {
 		if long < minString/4 {
 			return false
 		}
-		stay = d.inputs
+		if stay = d.inputs; s.e.cold {
+			stay = 0
+		}
 	case kind == furl.KindThinking:
 		if s.a.level < levelFull || !s.user || !mayDropThinking(s.b.Model) {
 			return false
@@ -217,11 +215,10 @@ func (s *search) may(c *candidate, steps int) bool {
 	default:
 		return false
 	}
-	if s.e.all || s.e.cold && !s.fails.stay(sb) {
+	if s.e.all {
 		stay = 0 // the newest step stays all the same
 	}
-	// A step holds one result mostly, so results count requests.
-	c.waited = max(1, min(steps-c.unit.Step, c.newer-stay+1))
+	c.waited = c.freed * max(1, min(steps-c.unit.Step, c.newer-stay+1))
 	return c.newer >= stay && c.freed >= minFreed
 }
 
@@ -236,48 +233,67 @@ func mayDropThinking(m furl.Model) bool {
 // step with calls in which everything that could be hidden by itself may be.
 // What the assistant said without calling anything stays.
 func (s *search) mayFold(c *candidate, steps int) bool {
-	u, age := c.unit, s.a.dial.fold
+	d, u := &s.a.dial, c.unit
+	age := d.fold
 	if s.e.cold || s.e.forced {
-		age = s.a.dial.foldCold
+		age = d.foldCold
 	}
 	if s.a.level < levelFull || u.Kind != furl.UnitStep || c.newer < age || u.Protected || u.Hold >= furl.Keep || carriesList(s.v, u) {
 		return false
 	}
-	calls := false
+	calls, parts, waited := false, 0, 0
 	for j := range u.Blocks {
 		sb := &u.Blocks[j]
 		calls = calls || sb.Block.Kind == furl.KindCall
-		one := candidate{unit: u, block: sb, newer: c.newer}
-		if sb.Block.Kind == furl.KindResult && sb.By == 0 && sb.Tokens >= smallResult && !s.may(&one, steps) {
+		if sb.Block.Kind == furl.KindResult && sb.By == 0 && sb.Tokens >= smallResult {
+			one := candidate{unit: u, block: sb, newer: c.newer}
+			if !s.may(&one, steps) {
+				return false
+			}
+			parts, waited = parts+one.freed, waited+one.waited
+		}
+		if sb.Block.Kind == furl.KindCall && !s.e.all && c.newer < d.written && s.files.status[sb.Block.ID] == workedOn {
 			return false
 		}
 	}
-	c.kind, c.freed = aStep, u.Tokens-lineTokens-int(s.a.dial.foldShare*float64(u.Tokens))
-	c.waited = max(1, min(steps-u.Step, c.newer-age+1))
+	c.kind, c.freed = aStep, u.Tokens-lineTokens-int(d.foldShare*float64(u.Tokens))
+	// Its results could have been hidden by themselves before.
+	c.waited = max(0, c.freed-parts)*max(1, min(steps-u.Step, c.newer-age+1)) + waited
 	return calls && c.freed >= minFreed
 }
 
-// stay is how many newer results there must be before one may go.
+// stay is the age from which a result may go.
 func (s *search) stay(sb *furl.ShownBlock) int {
 	d := &s.a.dial
-	switch status := s.files.status[sb.Block.ID]; {
-	case s.fails.stay(sb):
+	if s.fails.stay(sb) {
 		return errorStays
-	case status == superseded:
-		return min(d.keep, 2)
-	case s.user:
-		return d.keep
-	case status == newestRead:
-		return max(d.keep, d.reads)
-	case status == activeRead:
-		return max(d.keep, d.reads, d.active)
 	}
-	return d.keep
+	status := s.files.status[sb.Block.ID]
+	if s.e.cold {
+		if status == workedOn {
+			return d.editedCold
+		}
+		return 0 // hiding costs nothing; the newest step stays all the same
+	}
+	switch {
+	case status == unedited:
+		return d.unedited
+	case status == workedOn:
+		return d.edited
+	case s.user, status == otherCall, status == superseded:
+		return d.keep
+	case status == activeRead:
+		return max(d.keep, d.active)
+	}
+	return max(d.keep, d.reads)
 }
 
-// errorStays keeps what failed for so many results: it is what the model works
-// on, and says what not to try again.
+// errorStays is the age up to which what failed stays: it is what the model works on,
+// and says what not to try again.
 const errorStays = 20
+
+// requests is 1 for a step with results, which one request sent for the first time.
+func requests(u *furl.Unit) int { return min(1, results(u)) }
 
 // room is what the names of a text of so many tokens may take.
 func (d *dial) room(tokens int) nameBudget {

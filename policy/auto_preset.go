@@ -15,6 +15,10 @@ type Auto struct {
 	// SummaryOptions are those of its summaries, which are off by default. With
 	// them, old messages are replaced by a summary where the window demands it.
 	SummaryOptions
+	// ShortenInputs replaces long texts in the inputs of old calls by a description.
+	// By default inputs stay as the model wrote them: a model that sees shortened
+	// inputs among its own calls may write such calls. The level calls includes it.
+	ShortenInputs bool `json:"shorten_inputs,omitempty"`
 }
 
 func (o Auto) validate() error { return o.SummaryOptions.validate() }
@@ -28,7 +32,7 @@ const autoTail = 20_000
 func (o Auto) build(name string, in *building) furl.Policy {
 	base, l := splitLevel(name)
 	d := dials[base]
-	p := &Pipeline{Label: name}
+	p := &Pipeline{Label: name, acts: demandedFrom}
 	over := Stage(&Truncate{})
 	if isOn(o.Summary, false) {
 		o.TailTokens = cmp.Or(o.TailTokens, autoTail)
@@ -41,7 +45,7 @@ func (o Auto) build(name string, in *building) furl.Policy {
 	}
 	p.Stages = []Stage{
 		&Clip{MaxTokens: d.clip, Newest: true, Keep: keepFromClip},
-		&auto{level: l, dial: d},
+		&auto{level: l, dial: d, inputs: o.ShortenInputs && l == levelFull || l == levelCalls},
 		whenOver{over},
 	}
 	return p

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,8 @@ func (s *session) hiddenNow() map[int]bool {
 	return hidden
 }
 
+var hidResults = regexp.MustCompile(`^hid \d+ results( and \d+ steps)? \([0-9,k]+ tokens\) from message `)
+
 func TestAutoWaitsUntilItPays(t *testing.T) {
 	s := newSession(t)
 	s.say(furl.RoleUser, "go")
@@ -69,7 +72,10 @@ func TestAutoWaitsUntilItPays(t *testing.T) {
 			if red.Before-red.After < 1000 {
 				t.Errorf("at %d it frees only %d tokens", i, red.Before-red.After)
 			}
-			for _, want := range []string{"hid ", " results (", " from message ", "rewriting ", " costs $", "saves $", " per request; about ", " more requests expected"} {
+			if !hidResults.MatchString(red.Reason) {
+				t.Errorf("the reason %q does not say what was hidden", red.Reason)
+			}
+			for _, want := range []string{" from message ", "rewriting ", " costs $", "saves $", " per request; about ", " more requests expected"} {
 				if !strings.Contains(red.Reason, want) {
 					t.Errorf("the reason %q lacks %q", red.Reason, want)
 				}
@@ -84,6 +90,37 @@ func TestAutoWaitsUntilItPays(t *testing.T) {
 	}
 }
 
+// If a client has entries of one hour followed by entries of five minutes, only the later
+// ones expire after five minutes. An edit of these costs nothing then.
+func TestAutoMixedLifetimes(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		idle   time.Duration
+		longTo int // index of the last message with an entry of one hour
+		acts   bool
+	}{
+		{"all entries warm", time.Minute, 0, false},
+		{"those after the first message expired", 6 * time.Minute, 0, true},
+		{"those after the last result expired", 6 * time.Minute, 8, false},
+		{"all expired", 61 * time.Minute, 8, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSession(t)
+			s.say(furl.RoleUser, "go")
+			for i := range 4 {
+				s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(300), false)
+			}
+			b := s.paid()
+			b.LongTo, _ = s.log.State().Message(c.longTo)
+			b.LastUse = b.Now.Add(-c.idle)
+			plan := s.plan(must(t, "auto"), b)
+			if got := len(plan.Reductions) > 0; got != c.acts {
+				t.Errorf("acts: %v, want %v; %+v", got, c.acts, plan.Steps)
+			}
+		})
+	}
+}
+
 func TestAutoColdCache(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -94,6 +131,7 @@ func TestAutoColdCache(t *testing.T) {
 		{"older than its lifetime", func(b *furl.Budget) { b.LastUse = b.Now.Add(-6 * time.Minute) }, true},
 		{"another model", func(b *furl.Budget) { b.Cold = true }, true},
 		{"no cache", func(b *furl.Budget) { b.Model.Caching = furl.Caching{} }, true},
+		{"no breakpoint for messages", func(b *furl.Budget) { b.Uncached = true }, true},
 		{"no price", func(b *furl.Budget) { b.Model = furl.Model{} }, false},
 		{"no price, near the window", func(b *furl.Budget) { b.Model = furl.Model{}; b.Window = b.Size + 10 }, true},
 	} {
@@ -118,26 +156,24 @@ func TestAutoColdCache(t *testing.T) {
 func TestAutoKeeps(t *testing.T) {
 	s := newSession(t)
 	s.say(furl.RoleUser, "go")
-	s.read("src/old.go", text(3000))                                                                       // 3: superseded
-	s.read("src/edited.go", text(500))                                                                     // 5: the newest read of an edited file
+	s.read("src/old.go", text(9000))                                                                       // 3: superseded
+	s.read("src/old.go", text(500))                                                                        // 5: the newest read
 	s.call("Bash", `{"command":"make"}`, "boom "+text(500), true)                                          // 7: failed
-	s.read("src/old.go", text(500))                                                                        // 9: the newest read
+	s.read("src/edited.go", text(500))                                                                     // 9: the newest read of an edited file
 	s.call("Write", `{"file_path":"src/new.go","content":"`+strings.Repeat("x y ", 400)+`"}`, "ok", false) // 10
 	for i := range 4 {
 		s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(9000), false)
 	}
 	s.call("Edit", `{"file_path":"src/edited.go","old_string":"a","new_string":"b"}`, "ok", false)
-	for i := range 4 {
-		s.call("list", fmt.Sprintf(`{"m":%d}`, i), text(10), false)
-	}
+	s.call("list", `{"m":0}`, text(10), false)
 	s.plan(must(t, "auto"), s.paid())
 	hidden := s.hiddenNow()
-	for message, want := range map[int]bool{3: true, 5: false, 7: false, 9: true, 10: true, 13: true, s.log.State().Len(): false} {
+	for message, want := range map[int]bool{3: true, 5: true, 7: false, 9: false, 10: false, 13: true, s.log.State().Len(): false} {
 		if hidden[message] != want {
 			t.Errorf("message %d hidden: %v, want %v", message, hidden[message], want)
 		}
 	}
-	for name, inputs := range map[string]bool{"auto:results": false, "auto:calls": true, "auto:full": true, "auto:frugal:results": false} {
+	for name, inputs := range map[string]bool{"auto:results": false, "auto:calls": true, "auto:full": false, "auto:frugal:results": false} {
 		p := must(t, name)
 		c := newCopy(t, s)
 		c.plan(p, c.paid())
@@ -157,7 +193,7 @@ func TestAutoForced(t *testing.T) {
 		others int // large results beside the read
 		words  int // of the user
 		goes   bool
-	}{{6, 1, false}, {0, 1, true}, {1, 1, false}, {1, 6_000, true}} {
+	}{{4, 1, false}, {0, 1, true}, {1, 1, false}, {1, 6_000, true}} {
 		s := newSession(t)
 		s.say(furl.RoleUser, text(tt.words))
 		s.read("src/a.go", text(2000)) // 3
@@ -242,6 +278,39 @@ func TestUseOf(t *testing.T) {
 	}
 }
 
+// Inputs of calls stay as the model wrote them, whatever else is hidden, unless an
+// option or the level says otherwise.
+func TestAutoLeavesInputs(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		o     Auto
+		short bool
+	}{
+		{"auto", Auto{}, false}, {"auto:faithful", Auto{}, false}, {"auto:frugal", Auto{}, false}, {"auto:results", Auto{}, false},
+		{"auto", Auto{ShortenInputs: true}, true}, {"auto:frugal", Auto{ShortenInputs: true}, true},
+		{"auto:calls", Auto{}, true}, {"auto:results", Auto{ShortenInputs: true}, false},
+	} {
+		s := newSession(t)
+		s.say(furl.RoleUser, "go")
+		p := must(t, tt.name, tt.o)
+		for i := range 150 {
+			s.call("Write", fmt.Sprintf(`{"file_path":"src/a_%d.go","content":"%s"}`, i, text(300)), text(300), false)
+			s.plan(p, s.paid())
+		}
+		short, hidden := false, false
+		v := s.view()
+		for i := range v.Messages {
+			for _, sb := range v.Messages[i].Blocks {
+				short = short || sb.Block.Kind == furl.KindCall && sb.By != 0
+				hidden = hidden || sb.Block.IsResult() && sb.By != 0
+			}
+		}
+		if short != tt.short || !hidden {
+			t.Errorf("%s with %+v: inputs are shortened: %v, want %v; results are hidden: %v", tt.name, tt.o, short, tt.short, hidden)
+		}
+	}
+}
+
 // A marker replaces old steps and tells of each in a line; answers, words of
 // the user, and what is kept stay, and no mark is ever touched again.
 func TestAutoFolds(t *testing.T) {
@@ -259,13 +328,18 @@ func TestAutoFolds(t *testing.T) {
 			{Kind: furl.KindText, Text: fmt.Sprintf("Now I look at number %d.", i)},
 			{Kind: furl.KindCall, ID: id, Name: "list", Args: json.RawMessage(fmt.Sprintf(`{"path":"src/dir_%d"}`, i))},
 		}})
-		s.add(&furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{{Kind: furl.KindResult, ID: id, Error: i == 3, Text: fmt.Sprintf("error: twice_%d ", i) + text(400) + fmt.Sprintf(" twice_%d", i)}}})
+		s.add(&furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{{Kind: furl.KindResult, ID: id, Error: 3 <= i && i <= 6, Text: fmt.Sprintf("error: twice_%d ", i) + text(400) + fmt.Sprintf(" twice_%d", i)}}})
 		s.plan(p, s.paid())
-		seen := 0
+		seen, same := 0, make(map[string]bool)
 		v := s.view()
 		for j := range v.Units {
 			if u := &v.Units[j]; u.Kind == furl.UnitMark {
-				marks[u.Blocks[0].Words()]++
+				key := fmt.Sprint(u.Blocks[0].By, u.Blocks[0].Words())
+				for same[key] {
+					key += "'" // two of one reduction may have the same text
+				}
+				same[key] = true
+				marks[key]++
 				seen++
 			}
 		}

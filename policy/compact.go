@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/furlhq/furl"
@@ -38,6 +39,16 @@ type Compact struct {
 	// plan or a list of files. They follow each summary. If nil, the
 	// WorkingMemory of the Settings.
 	Memory func() []string `json:"-"`
+	// Pick, if not nil, chooses the units that the summary replaces, oldest
+	// first. TailTokens and Levels are ignored. Protected and kept units stay.
+	Pick func(v *furl.View, b furl.Budget) []furl.Unit `json:"-"`
+	// Frame, if not nil, returns what the model sees: the summary with the words
+	// around it. If nil, a compaction record and Continue.
+	Frame func(v *furl.View, hidden []furl.Unit, summary string) string `json:"-"`
+	// Apart, if not nil, returns the size of the request for a summary in
+	// counted tokens, of an agent that sends the messages as one text, outside
+	// of the cached prompt; see SummaryRequest.Apart.
+	Apart func(v *furl.View, hidden []furl.Unit) int `json:"-"`
 }
 
 func (c *Compact) validate() error {
@@ -108,6 +119,9 @@ func SummaryText(reply *furl.Message) (string, error) {
 
 // pick returns the units that the summary will replace, oldest first.
 func (c *Compact) pick(v *furl.View, b furl.Budget) []furl.Unit {
+	if c.Pick != nil {
+		return slices.DeleteFunc(c.Pick(v, b), func(u furl.Unit) bool { return u.Protected || u.Hold == furl.Keep })
+	}
 	old := hideable(&furl.View{Units: v.Units[:c.tail(v, b)]}, nil)
 	summaries := 0
 	for i := range old {
@@ -174,6 +188,9 @@ func (c *Compact) reduction(v *furl.View, b furl.Budget, units []furl.Unit, req 
 		}
 	}
 	texts := []string{recordText(red.Summary, b), cmp.Or(c.Continue, DefaultContinue)}
+	if c.Frame != nil {
+		texts = []string{c.Frame(v, units, shownSummary(red.Summary.Text, b))}
+	}
 	if c.Memory != nil {
 		for _, text := range c.Memory() {
 			if strings.TrimSpace(text) != "" {
@@ -190,6 +207,17 @@ func (c *Compact) reduction(v *furl.View, b furl.Budget, units []furl.Unit, req 
 // enforces it.
 const maxSummary = 16_000
 
+// shownSummary returns a summary, cut to the longest part that is shown.
+func shownSummary(text string, b furl.Budget) string {
+	if most := unscaled(b, maxSummary); count(b.Counter, text) > most {
+		return strings.TrimRight(headOf(text, most, b.Counter), " \n") + "\n[the rest of the summary is cut off]"
+	}
+	return text
+}
+
+// recordBegin is how a compaction record begins.
+const recordBegin = "[context_compaction "
+
 // recordText is the compaction record that the model reads, with the time if it is
 // known. The summary may repeat output of tools, so its text cannot contain the
 // line that ends the record.
@@ -198,11 +226,8 @@ func recordText(s *furl.Summary, b furl.Budget) string {
 	if !b.Now.IsZero() {
 		at = ", " + stamp(b.Now)
 	}
-	text := s.Text
-	if most := unscaled(b, maxSummary); count(b.Counter, text) > most {
-		text = strings.TrimRight(headOf(text, most, b.Counter), " \n") + "\n[the rest of the summary is cut off]"
-	}
+	text := shownSummary(s.Text, b)
 	text = strings.ReplaceAll(text, "[end of context_compaction", "(end of context_compaction")
-	return fmt.Sprintf("[context_compaction %d: %d messages archived, %d tokens before%s]\n\n%s\n[end of context_compaction %d]",
+	return fmt.Sprintf(recordBegin+"%d: %d messages archived, %d tokens before%s]\n\n%s\n[end of context_compaction %d]",
 		s.Number, s.Messages, b.Size, at, text, s.Number)
 }

@@ -50,7 +50,7 @@ func Commit(s *furl.State, b furl.Budget, red *furl.Reduction) (*furl.Reduction,
 	sum := *red.Summary
 	sum.Number, sum.Messages = nextNumber(s), len(effect.Messages)
 	late.Summary = &sum
-	late.Items = []furl.Item{{Spans: red.Items[0].Spans, Show: withRecord(m, &sum, b)}}
+	late.Items = []furl.Item{{Spans: red.Items[0].Spans, Show: withRecord(m, sum.Text, &sum, b)}}
 	if b.Force {
 		return settleAnyway(s, v, b, &late)
 	}
@@ -89,7 +89,7 @@ func Edit(s *furl.State, b furl.Budget, seq furl.Seq, text string) (*furl.Reduct
 		Stage:   red.Stage,
 		Reason:  fmt.Sprintf("summary %d, edited", sum.Number),
 		Summary: &sum,
-		Items:   []furl.Item{{Spans: v.Spans(v.Units[at]), Show: withRecord(m, &sum, was)}},
+		Items:   []furl.Item{{Spans: v.Spans(v.Units[at]), Show: withRecord(m, red.Summary.Text, &sum, was)}},
 	}
 	state, err := s.With(edit)
 	if err != nil {
@@ -131,11 +131,17 @@ func summaryMark(red *furl.Reduction) (furl.Mark, error) {
 	return furl.Mark{}, errors.New("it is no summary")
 }
 
-// withRecord returns a marker with the summary's text in its first block.
-func withRecord(m furl.Mark, sum *furl.Summary, b furl.Budget) furl.Mark {
+// withRecord returns a marker with the summary's text in its first block, in place
+// of the text was. Words that a policy put around it (Compact.Frame) stay.
+func withRecord(m furl.Mark, was string, sum *furl.Summary, b furl.Budget) furl.Mark {
 	msg := *m.Messages[0]
 	msg.Blocks = slices.Clone(msg.Blocks)
-	msg.Blocks[0] = furl.Block{Kind: furl.KindText, Text: recordText(sum, b)}
+	text := recordText(sum, b)
+	shown := msg.Blocks[0].Text
+	if framed := shown != was && was != "" && !strings.HasPrefix(shown, recordBegin); framed && strings.Contains(shown, was) {
+		text = strings.Replace(shown, was, shownSummary(sum.Text, b), 1)
+	}
+	msg.Blocks[0] = furl.Block{Kind: furl.KindText, Text: text}
 	if b.Counter != nil {
 		msg.Measure(b.Counter)
 	}

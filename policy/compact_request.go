@@ -37,6 +37,9 @@ func (c *Compact) request(ctx context.Context, v *furl.View, b furl.Budget, unit
 			break
 		}
 	}
+	if c.Apart != nil {
+		req.Apart = c.Apart(v, units)
+	}
 	req.MaxTokens = c.longest(b, units)
 	window := b.Window
 	if w, ok := c.Summarizer.(SummaryWindower); ok {

@@ -15,12 +15,17 @@ func TestCost(t *testing.T) {
 		s.step("read", text(96)) // 6 and 100 tokens
 	}
 	model := furl.Model{
-		Prices:  furl.Prices{Input: 10, CacheRead: 1, CacheWrite: 12.5, Output: 50},
+		Prices:  furl.Prices{Input: 10, CacheRead: 1, CacheWrite: 12.5, CacheWrite1h: 20, Output: 50},
 		Caching: furl.Caching{Lifetime: 5 * time.Minute, MinPrefix: 100},
 	}
 	// Masking the first two results frees 91 tokens of each. In front of the
 	// first of them stand 34+6; after it, itself included, what is left.
 	const freed, stays = 182, 776 - 182 - 40
+	// Each later step has 106. The sixth message is the result of the third step, the
+	// last with entries of one hour.
+	const after = 4 * 106
+	const hour = stays - after
+	longTo, _ := s.log.State().Message(6)
 	for _, tt := range []struct {
 		name string
 		edit func(*furl.Budget)
@@ -30,6 +35,11 @@ func TestCost(t *testing.T) {
 		{"X4 cold cache", func(b *furl.Budget) { b.Now = b.LastUse.Add(6 * time.Minute) }, furl.Cost{PerRequest: freed * 1}},
 		{"X4 no cache", func(b *furl.Budget) { b.Model.Caching = furl.Caching{} }, furl.Cost{PerRequest: freed * 10}},
 		{"X4 too short to be cached", func(b *furl.Budget) { b.Model.Caching.MinPrefix = 9000 }, furl.Cost{PerRequest: freed * 10}},
+		{"X4 an hour, then five minutes", func(b *furl.Budget) { b.LongTo = longTo }, furl.Cost{Rewrite: hour*19 + after*11.5, PerRequest: freed * 1}},
+		{"X4 five minutes expired, the hour not", func(b *furl.Budget) { b.LongTo, b.Now = longTo, b.LastUse.Add(6*time.Minute) },
+			furl.Cost{Rewrite: hour * 19, PerRequest: freed * 1}},
+		{"X4 both expired", func(b *furl.Budget) { b.LongTo, b.Now = longTo, b.LastUse.Add(61*time.Minute) }, furl.Cost{PerRequest: freed * 1}},
+		{"X4 no breakpoint for messages", func(b *furl.Budget) { b.Uncached = true }, furl.Cost{PerRequest: freed * 10}},
 		{"X4 no price", func(b *furl.Budget) { b.Model.Prices = furl.Prices{} }, furl.Cost{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -50,7 +60,7 @@ func TestCost(t *testing.T) {
 	}
 	v := s.view()
 	red := &furl.Reduction{Summary: &furl.Summary{Usage: furl.Usage{Input: 100, Output: 10}}}
-	if got, want := costOf(v, v, furl.Budget{Model: model}, furl.Budget{}, red).Own, 1500e-6; math.Abs(got-want) > 1e-9 {
+	if got, want := costOf(v, v, furl.Budget{Model: model}, red).Own, 1500e-6; math.Abs(got-want) > 1e-9 {
 		t.Errorf("a summary of its own costs %v, want %v", got, want)
 	}
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // Evict hides the oldest messages, whole steps at a time, until the view is at
-// most a share of the window (R1 to R7). A note tells the model how to find them.
+// most a share of the window (R1 to R7). A note tells the model how to find them, if
+// it can call recall tools.
 type Evict struct {
 	// Target is the share of the window to evict down to. If zero, 0.8.
 	Target float64 `json:"target,omitempty"`
@@ -23,6 +24,9 @@ type Evict struct {
 	// remain, since a marker cannot be empty.
 	NoNote bool `json:"no_note,omitempty"`
 }
+
+// defaultTarget is the share of the window that Evict evicts down to.
+const defaultTarget = 0.8
 
 func (e *Evict) validate() error {
 	return validate(shareOption("target", e.Target), number("keep_messages", e.KeepMessages))
@@ -36,7 +40,7 @@ func (e *Evict) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Re
 	if b.Window <= 0 {
 		return nil, Skip("no window known")
 	}
-	target := part(b.Window, cmp.Or(e.Target, 0.8))
+	target := part(b.Window, cmp.Or(e.Target, defaultTarget))
 	units := hideable(&furl.View{Units: v.Units[:e.kept(v)]}, nil)
 	if len(units) == 0 {
 		return nil, Skip("all that is left is kept")
@@ -56,7 +60,7 @@ func (e *Evict) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Re
 	}
 	return &furl.Reduction{
 		Stage:  e.Name(),
-		Reason: fmt.Sprintf("down to %g of the window: %d of %d tokens", cmp.Or(e.Target, 0.8), target, b.Window),
+		Reason: fmt.Sprintf("down to %g of the window: %d of %d tokens", cmp.Or(e.Target, defaultTarget), target, b.Window),
 		Items:  []furl.Item{markAs(noteRole(b.Model), v, b, run, e.text(v, b, run))},
 	}, nil
 }
@@ -88,8 +92,12 @@ func (e *Evict) text(v *furl.View, b furl.Budget, run []furl.Unit) string {
 	if e.NoNote {
 		return "[Context rolled]"
 	}
-	text := fmt.Sprintf("[Context rolled: %d messages evicted (%d tokens). Full transcript available via memory_search. Evicted range: %s]",
-		all.messages, b.Of(all.tokens, 0), all.times())
+	find := ""
+	if b.Recall {
+		find = "Full transcript available via memory_search. "
+	}
+	text := fmt.Sprintf("[Context rolled: %d messages evicted (%d tokens). %sEvicted range: %s]",
+		all.messages, b.Of(all.tokens, 0), find, all.times())
 	var parts []string
 	for _, p := range history(v, run) {
 		parts = append(parts, fmt.Sprintf("%d messages (%d tokens) %s", p.messages, b.Of(p.tokens, 0), p.times()))

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"context"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
@@ -25,6 +26,10 @@ type Extract struct {
 	// tokens. If both are zero, 1400 characters.
 	MaxChars  int `json:"max_chars,omitempty"`
 	MaxTokens int `json:"max_tokens,omitempty"`
+	// Pick, if not nil, chooses the units to replace, oldest first. The keeps
+	// above are ignored. Protected and kept units stay, and so do summaries
+	// that a model wrote.
+	Pick func(v *furl.View, b furl.Budget) []furl.Unit `json:"-"`
 }
 
 func (e *Extract) validate() error {
@@ -39,8 +44,13 @@ func (e *Extract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.
 	units := hideable(&furl.View{Units: v.Units[:firstNew(v, e.KeepSteps)]}, func(u *furl.Unit) bool {
 		return !byModel(v, u) && !(e.KeepSystem && u.Kind == furl.UnitSystem)
 	})
+	reason := "everything outside " + newest(max(1, e.KeepSteps), "step")
 	if e.KeepFirst {
 		units = withoutFirst(v, units)
+	}
+	if e.Pick != nil {
+		reason = "old messages"
+		units = slices.DeleteFunc(e.Pick(v, b), func(u furl.Unit) bool { return u.Protected || u.Hold == furl.Keep || byModel(v, &u) })
 	}
 	if onlyMarks(units) {
 		return nil, Nothing
@@ -48,7 +58,7 @@ func (e *Extract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.
 	text := e.Text(v, units, b.Counter)
 	red := &furl.Reduction{
 		Stage:  e.Name(),
-		Reason: "everything outside " + newest(max(1, e.KeepSteps), "step"),
+		Reason: reason,
 		Items:  []furl.Item{mark(v, b, units, text)},
 		Summary: &furl.Summary{
 			Number: nextNumber(v.State),

@@ -214,7 +214,7 @@ func TestTemplate(t *testing.T) {
 	s.step("read", text(20))
 	s.step("read", text(20))
 	v := s.view()
-	r := &Result{View: v, Unit: &v.Units[1], Block: &v.Units[1].Blocks[1], Age: 1}
+	r := &Result{View: v, Unit: &v.Units[1], Block: &v.Units[1].Blocks[1], Age: 1, Recall: true}
 	for _, tt := range []struct{ text, want string }{
 		{"plain", "plain"},
 		{"{tool} {args}", `read {"n":1}`},
@@ -226,5 +226,9 @@ func TestTemplate(t *testing.T) {
 		if got := Template(tt.text)(r); got != tt.want {
 			t.Errorf("Template(%q) writes %q, want %q", tt.text, got, tt.want)
 		}
+	}
+	r.Recall = false
+	if got, want := Template("{tool}{handle}")(r), "read"; got != want {
+		t.Errorf("without recall: %q, want %q", got, want)
 	}
 }

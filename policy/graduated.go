@@ -67,6 +67,7 @@ func (o Graduated) build(name string, in *building) furl.Policy {
 		Label:   name,
 		Trigger: func(v *furl.View, b furl.Budget) bool { return !budget.fits(v, b) },
 		Fits:    budget.fits,
+		acts:    budget.acts,
 		Check:   checkPairs,
 	}
 	if isOn(o.ObservationMasking, true) {
@@ -97,6 +98,20 @@ func (i inputBudget) fits(v *furl.View, b furl.Budget) bool {
 		return viewChars(v) <= i.chars
 	}
 	return i.holds(b, b.Size, 0)
+}
+
+// acts is the size in tokens above which the budget is exceeded, 0 if it is in
+// characters.
+func (i inputBudget) acts(b *furl.Budget) int {
+	switch {
+	case i.chars > 0:
+		return 0
+	case i.tokens > 0:
+		return i.tokens + 1
+	case b.Window > 0:
+		return b.Room() + 1
+	}
+	return 0
 }
 
 // holds is fits for sizes of a view that does not exist yet.

@@ -41,7 +41,7 @@ func (h hideMedia) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 				continue
 			}
 			left.take(sb.Block.Media)
-			in := furl.InPlace(sb.Block, strings.TrimPrefix(sb.Block.Text+mediaPlaceholder(u, sb), "\n"), b.Counter)
+			in := furl.InPlace(sb.Block, strings.TrimPrefix(sb.Block.Text+mediaPlaceholder(u, sb, b.Recall), "\n"), b.Counter)
 			in.Note = fmt.Sprintf("%d images or documents", len(sb.Block.Media))
 			red.Items = append(red.Items, furl.Item{Spans: []furl.Span{{First: sb.Pos, Last: sb.Pos}}, Show: in})
 		}
@@ -71,7 +71,7 @@ func (l *limits) take(media []furl.Media) {
 
 // mediaPlaceholder names the images and documents of a block, where they came from
 // and how to get them back.
-func mediaPlaceholder(u *furl.Unit, sb *furl.ShownBlock) string {
+func mediaPlaceholder(u *furl.Unit, sb *furl.ShownBlock, recall bool) string {
 	from := ", from the user"
 	if sb.Block.IsResult() {
 		r := Result{Unit: u, Block: sb}
@@ -79,7 +79,7 @@ func mediaPlaceholder(u *furl.Unit, sb *furl.ShownBlock) string {
 	}
 	var out strings.Builder
 	for _, m := range sb.Block.Media {
-		fmt.Fprintf(&out, "\n[hidden: %s%s%s; original kept as %s]", mediaName(m), bytesOf(m), from, handle(sb.Pos))
+		fmt.Fprintf(&out, "\n[hidden: %s%s%s%s]", mediaName(m), bytesOf(m), from, keptAs(sb.Pos, recall))
 	}
 	return out.String()
 }

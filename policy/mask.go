@@ -28,6 +28,9 @@ type Mask struct {
 	MinTokens int `json:"min_tokens,omitempty"`
 	// Keep, if not nil, reports which other results stay.
 	Keep func(r *Result) bool `json:"-"`
+	// Choose, if not nil, chooses among the results that may be masked, oldest
+	// first. The others stay.
+	Choose func(b furl.Budget, may []Result) []Result `json:"-"`
 	// Text writes the placeholders. A result stays if its placeholder is empty
 	// or not smaller. If nil, "[observation masked — {chars} chars]".
 	Text Writer `json:"text,omitempty"`
@@ -93,6 +96,9 @@ func (m *Mask) pick(v *furl.View, b furl.Budget) []Result {
 		}
 		return true
 	})
+	if m.Choose != nil && len(picked) > 0 {
+		return m.Choose(b, picked)
+	}
 	return picked
 }
 

@@ -5,9 +5,9 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/lexer"
 	"github.com/furlhq/furl/internal/namecount"
 )
 
@@ -36,23 +36,23 @@ const maxMisses = 20
 // returns true.
 func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Counter, skip func(string) bool) []string {
 	type found struct {
-		name      string
+		listed
 		at, times int
 		worth     float64
 	}
 	var all []found
-	seen := make(map[string]int) // 1 + where in all, 0: skipped
+	seen := make(map[string]int) // by name: 1 + where in all, 0: skipped
 	for text := range texts {
-		for name := range lexer.Names(text) {
-			switch at, ok := seen[name]; {
+		for l := range wholeNames(text) {
+			switch at, ok := seen[l.name]; {
 			case ok && at > 0:
 				all[at-1].times++
 			case ok:
-			case skip != nil && skip(name):
-				seen[name] = 0
+			case skip != nil && skip(l.name):
+				seen[l.name] = 0
 			default:
-				all = append(all, found{name: name, at: len(all), times: 1})
-				seen[name] = len(all)
+				all = append(all, found{listed: l, at: len(all), times: 1})
+				seen[l.name] = len(all)
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Coun
 	var chosen []found
 	room, misses := most.most, 0
 	for _, f := range all {
-		cost := count(c, " "+f.name)
+		cost := count(c, " "+f.lead+f.name)
 		if cost > room {
 			if misses++; misses == maxMisses {
 				break
@@ -77,7 +77,7 @@ func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Coun
 	slices.SortFunc(chosen, func(a, b found) int { return cmp.Compare(a.at, b.at) })
 	names := make([]string, len(chosen))
 	for i := range chosen {
-		names[i] = chosen[i].name
+		names[i] = chosen[i].lead + chosen[i].name
 	}
 	return names
 }
@@ -107,40 +107,96 @@ func worthOf(name string, times, blocks int) float64 {
 }
 
 // shapeOf is how likely a name of this shape is needed again, compared with an
-// identifier or a file.
+// identifier. docs/internals/cost-model.md has how often names of each shape came
+// back.
 func shapeOf(name string) float64 {
-	var digits, letters, hex int
-	for i := 0; i < len(name); i++ {
-		switch c := name[i] | 0x20; {
-		case '0' <= name[i] && name[i] <= '9':
-			digits++
-			hex++
-		case 'a' <= c && c <= 'f':
-			letters++
-			hex++
-		case 'a' <= c && c <= 'z' || name[i] >= 0x80:
-			letters++
-		}
-	}
-	slash, colon := strings.LastIndexByte(name, '/'), strings.IndexByte(name, ':') >= 0
-	last := name[len(name)-1]
+	k := kindsOf(name)
 	switch {
-	case letters == 0: // dates, sizes, versions
+	case k.letters == 0 && k.marks == 0: // the number of an issue, a color
+		return 0.15
+	case k.letters == 0, k.isNumber(name), isMode(name):
 		return 0
-	case colon && '0' <= last && last <= '9': // a line of a file
+	case k.colons > 0 && isDigit(name[len(name)-1]): // a line of a file, a port
 		return 0.05
 	case strings.Contains(name, "//"): // an address
-		return 0.4
-	case colon && slash < 0:
+		return 0.3
+	case k.colons > 0:
 		return 0.1
-	case digits > 0 && hex >= 7 && hex == digits+letters: // a hash
+	case k.digits > 0 && k.hex == k.digits+k.letters && k.marks == strings.Count(name, "-"):
+		if k.marks > 0 { // a UUID
+			return 0.1
+		}
+		if len(name) == 6 { // a color
+			return 0.15
+		}
 		return 0.5
-	case slash >= 0 && strings.IndexByte(name[slash:], '.') > 1: // a file
+	case strings.Contains(name, ".."): // two commits
+		return 0
+	case k.slash > 0 && strings.IndexByte(name[:strings.IndexByte(name, '/')], '.') > 0: // a package: example.org/x/y
 		return 1
-	case slash >= 0:
-		return 0.4
-	case digits > 4:
+	case k.slash >= 0: // a file, a folder, a route
+		return 0.6
+	case k.digits > 4:
 		return 0.2
+	case k.digits > 0 && k.hyphens > 0:
+		return 0.4
+	case k.hyphens > 0 && k.marks == k.hyphens, k.upper == k.letters && k.marks == 0: // words, mostly
+		return 0.7
 	}
 	return 1
+}
+
+// kinds counts what a name consists of.
+type kinds struct {
+	letters, digits, hex, upper int
+	marks, colons, hyphens      int
+	slash                       int // where the last one is, -1 if there is none
+}
+
+func kindsOf(name string) kinds {
+	k := kinds{slash: -1}
+	for i := 0; i < len(name); i++ {
+		switch c := name[i]; {
+		case isDigit(c):
+			k.digits++
+			k.hex++
+		case c >= utf8.RuneSelf, 'a' <= c|0x20 && c|0x20 <= 'z':
+			k.letters++
+			if 'a' <= c|0x20 && c|0x20 <= 'f' {
+				k.hex++
+			}
+			if 'A' <= c && c <= 'Z' {
+				k.upper++
+			}
+		default:
+			k.marks++
+			switch c {
+			case ':':
+				k.colons++
+			case '-':
+				k.hyphens++
+			case '/':
+				k.slash = i
+			}
+		}
+	}
+	return k
+}
+
+// isNumber reports whether a name is a number with a unit, a version, a time, an
+// address in memory, or a piece of a drawing: it begins with a digit, or a v and a
+// digit, and has few letters.
+func (k *kinds) isNumber(name string) bool {
+	if k.hex == k.digits+k.letters && k.marks == 0 && name[0] != '0' {
+		return false // a hash
+	}
+	if strings.HasPrefix(name, "0x") && isHex(name[2:]) {
+		return true
+	}
+	return (isDigit(name[0]) || name[0] == 'v' && isDigit(name[1])) && k.letters <= max(2, (k.digits+k.marks)/2)
+}
+
+// isMode reports whether a name is the mode of a file as ls writes it.
+func isMode(name string) bool {
+	return strings.Trim(name, "dlrwxsStT-") == "" && strings.Contains(name, "-") && strings.ContainsAny(name, "rwx")
 }

@@ -35,6 +35,8 @@ type Pipeline struct {
 	NoBackstop bool `json:"-"`
 
 	prepare preparation
+	// acts is the size at which Trigger lets the stages run; nil: see sizes.
+	acts func(b *furl.Budget) int
 }
 
 // Name is the policy's name.
@@ -214,7 +216,7 @@ func (r *runner) take(red *furl.Reduction, step *furl.PlanStep) error {
 	}
 	red.Before, red.After, red.Scale = r.b.Size, after.Size, r.b.Scale
 	expected := red.Cost.Remaining
-	red.Cost = costOf(r.view, view, r.b, after, red)
+	red.Cost = costOf(r.view, view, r.b, red)
 	red.Cost.Remaining = expected
 	step.After = after.Size
 	step.Hidden = hidden(r.view, view, red)

@@ -16,7 +16,7 @@ import (
 //	[hidden: read_file src/a.go, 5321 characters; original kept as furl:12.1; names in it: VerifyToken src/b.go]
 //
 // Names are copied, never paraphrased, so that the model can use and search for
-// them.
+// them. The handle is left out if the model cannot call recall tools.
 func Placeholder(nameTokens int) Writer {
 	return func(r *Result) string { return r.placeholder(nameBudget{most: nameTokens}) }
 }
@@ -31,7 +31,7 @@ func (r *Result) placeholder(most nameBudget) string {
 	if seemsFailed(r.Block.Block) {
 		out.WriteString(", failed: " + failure(r.Block.Block.Text))
 	}
-	fmt.Fprintf(&out, "; original kept as %s", handle(r.Block.Pos))
+	out.WriteString(keptAs(r.Block.Pos, r.Recall))
 	told := namesIn(slices.Values([]string{out.String()}))
 	if names := r.names(most, told); len(names) > 0 {
 		out.WriteString("; names in it: " + strings.Join(names, " "))
@@ -95,7 +95,9 @@ func (n *shownNames) tell(texts iter.Seq[string], most nameBudget, c furl.Counte
 		return n.names[name]
 	})
 	for _, name := range names {
-		n.names[name] = true
+		for name := range lexer.Names(name) { // without what belongs before it
+			n.names[name] = true
+		}
 	}
 	return names
 }

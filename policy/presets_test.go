@@ -55,6 +55,10 @@ func TestRollingMask(t *testing.T) {
 // TestEveryPreset lets a long session run under each preset, planning before
 // every request.
 func TestEveryPreset(t *testing.T) {
+	steps := 250
+	if RaceDetector {
+		steps = 60
+	}
 	for _, name := range NewSet().Names() {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t)
@@ -63,7 +67,7 @@ func TestEveryPreset(t *testing.T) {
 			p := must(t, name, Clear100k{Trigger: 500})
 			reductions := 0
 			t.Run("X1 every view is accepted and fits", func(t *testing.T) {
-				for i := range 250 {
+				for i := range steps {
 					s.step("read", text(20+i%7*10), "ok")
 					if i%11 == 0 {
 						s.say(furl.RoleUser, text(12))
@@ -156,7 +160,7 @@ func TestInvalidOptions(t *testing.T) {
 		{"rolling", Rolling{Threshold: 0.5, Target: 0.6}, "expected at most the context_threshold, 0.5"},
 		{"rolling", ToolAge{MaxAge: -1}, ""}, // of a policy that does not run
 		{"sliding-window", SlidingWindow{Fraction: -0.5}, "invalid fraction -0.5"},
-		{"auto:frugal:calls", Auto{SummaryOptions{TailTokens: -1}}, "invalid tail_tokens -1"},
+		{"auto:frugal:calls", Auto{SummaryOptions: SummaryOptions{TailTokens: -1}}, "invalid tail_tokens -1"},
 		{"compaction", Compaction{SummaryOptions: SummaryOptions{SummaryLevels: -1}}, "invalid summary_levels -1"},
 		{"clear-100k", Clear100k{KeepResults: -1}, "invalid keep_results -1"},
 		{"rolling-mask-5", RollingMask{KeepResults: -1}, "invalid keep_results -1"},

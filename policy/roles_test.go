@@ -27,21 +27,26 @@ const canary = "canary"
 // TestExtractQuotesToolOutput and TestSummaryIsDelimited.
 func TestToolOutputKeepsItsRole(t *testing.T) {
 	for name, codec := range map[string]protocol.Codec{"messages": anthropic.Codec, "chat": openai.Chat, "responses": openai.Responses} {
+		if RaceDetector && name != "messages" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
-			listed := false // auto lists names of hidden steps, or there is nothing to see
-			rapid.Check(t, func(rt *rapid.T) {
-				h := &hostileTools{rt: rt, codec: codec, s: newSession(t)}
-				policy := h.policy()
-				window := rapid.SampledFrom([]int{0, 400, 2_000, 10_000_000}).Draw(rt, "window")
-				h.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "go"})
-				for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-					h.step()
-					h.s.plan(policy, h.budget(window))
-					if h.check() {
-						listed = true
+			listed := false                                  // auto lists names of hidden steps, or there is nothing to see
+			for round := 0; round < 10 && !listed; round++ { // one check in 27 shows a list
+				rapid.Check(t, func(rt *rapid.T) {
+					h := &hostileTools{rt: rt, codec: codec, s: newSession(t)}
+					policy := h.policy()
+					window := rapid.SampledFrom([]int{0, 400, 2_000, 10_000_000}).Draw(rt, "window")
+					h.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "go"})
+					for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+						h.step()
+						h.s.plan(policy, h.budget(window))
+						if h.check() {
+							listed = true
+						}
 					}
-				}
-			})
+				})
+			}
 			if !listed {
 				t.Error("no list of hidden steps was ever shown")
 			}

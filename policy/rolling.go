@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -39,7 +40,7 @@ func (o Rolling) validate() error {
 func (o Rolling) build(name string, in *building) furl.Policy {
 	threshold := in.threshold(o.Threshold, defaultThreshold)
 	if in.Threshold > 0 {
-		o.Target = min(o.Target, in.Threshold)
+		o.Target = min(cmp.Or(o.Target, defaultTarget), in.Threshold)
 	}
 	return &recallOr{
 		Policy: &Pipeline{
@@ -82,3 +83,17 @@ func (p *recallOr) summaryStage(b *furl.Budget) (*Compact, float64) {
 	}
 	return SummaryStage(p.without, b)
 }
+
+// NeedsRecall reports whether a policy plans for a model that can call recall tools,
+// so that another takes its place where the model cannot. Only the Model of the
+// budget counts.
+func NeedsRecall(p furl.Policy, b *furl.Budget) bool {
+	n, ok := p.(interface{ needsRecall(b *furl.Budget) bool })
+	return ok && n.needsRecall(b)
+}
+
+func (p *recallOr) needsRecall(*furl.Budget) bool { return true }
+
+func (p *perModel) needsRecall(b *furl.Budget) bool { return NeedsRecall(p.of(b.Model.ID), b) }
+
+func (c chain) needsRecall(b *furl.Budget) bool { return NeedsRecall(c.then, b) }

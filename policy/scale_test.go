@@ -75,13 +75,17 @@ func measured(s *session, p furl.Policy, steps int) (w work, visible int) {
 // the session is. Counted is the memory they take; time is only shown, since
 // other things may be going on.
 func TestPlanScales(t *testing.T) {
+	long := 30_000
+	if RaceDetector {
+		long = 4_000
+	}
 	for _, name := range NewSet().Names() {
 		if name == "none" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			var got [2]work
-			for i, messages := range []int{1_000, 30_000} {
+			for i, messages := range []int{1_000, long} {
 				p := must(t, name, Clear100k{Trigger: 8000})
 				s := longSession(t, messages)
 				goOn(s, p, 100) // to where the policy keeps it

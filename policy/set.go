@@ -11,7 +11,10 @@ import (
 )
 
 // Options are the options of one preset: [ToolAge], [SlidingWindow],
-// [Compaction], [Rolling], [Graduated], [RollingMask], [Clear100k] or [Auto].
+// [Compaction], [Rolling], [Graduated], [RollingMask], [Clear100k] or [Auto]; or
+// of what other agents do: [ClearToolUses], [ClearThinking], [OpencodePrune],
+// [GeminiMasking], [OpenHandsMasking], [OpenHandsForgetting],
+// [OpenHandsSummary], [ClaudeCode], [Codex], [Pi] or [Cline].
 // The zero value of each means the preset's defaults.
 type Options interface {
 	// validate returns an error for the first invalid option.
@@ -39,6 +42,7 @@ type Set struct {
 type entry struct {
 	name    string
 	options Options
+	agent   bool // what another agent does
 }
 
 // NewSet returns a Set of all presets. The given options replace the defaults of
@@ -46,20 +50,20 @@ type entry struct {
 // type. Invalid options are reported by Policy.
 func NewSet(options ...Options) *Set {
 	s := &Set{
-		entries: []entry{
-			{"none", none{}},
-			{toolAge, ToolAge{}},
-			{"sliding-window", SlidingWindow{}},
-			{"compaction", Compaction{}},
-			{"rolling", Rolling{}},
-			{"graduated", Graduated{}},
-			{"rolling-mask-10", RollingMask{}},
-			{"rolling-mask-5", RollingMask{}},
-			{"clear-100k", Clear100k{}},
-			{"auto", Auto{}},
-			{"auto:frugal", Auto{}},
-			{"auto:faithful", Auto{}},
-		},
+		entries: append([]entry{
+			{name: "none", options: none{}},
+			{name: toolAge, options: ToolAge{}},
+			{name: "sliding-window", options: SlidingWindow{}},
+			{name: "compaction", options: Compaction{}},
+			{name: "rolling", options: Rolling{}},
+			{name: "graduated", options: Graduated{}},
+			{name: "rolling-mask-10", options: RollingMask{}},
+			{name: "rolling-mask-5", options: RollingMask{}},
+			{name: "clear-100k", options: Clear100k{}},
+			{name: "auto", options: Auto{}},
+			{name: "auto:frugal", options: Auto{}},
+			{name: "auto:faithful", options: Auto{}},
+		}, agents()...),
 		stages: []Stage{&Mask{}, &Clip{}, &Shorten{}, &Truncate{}, &Evict{}, &Extract{}, &Compact{}},
 	}
 	for _, o := range options {
@@ -99,7 +103,7 @@ func (s *Set) add(name string, o Options) {
 		s.entries[i].options = o
 		return
 	}
-	s.entries = append(s.entries, entry{name, o})
+	s.entries = append(s.entries, entry{name: name, options: o})
 }
 
 func (s *Set) index(name string) int {
@@ -122,12 +126,21 @@ func (s *Set) find(name string) int {
 const safeguard = "safeguard"
 
 // Names returns the names of all policies: the presets, then policies of your
-// own. It leaves out the other names that Policy accepts: safeguard for
-// compaction, and a level after the presets of auto, as in auto:frugal:calls.
-func (s *Set) Names() []string {
-	names := make([]string, len(s.entries))
+// own. It leaves out the other names that Policy accepts: those of Agents,
+// safeguard for compaction, and a level after the presets of auto, as in
+// auto:frugal:calls.
+func (s *Set) Names() []string { return s.names(false) }
+
+// Agents returns the names of the presets that do what other agents do, such as
+// codex.
+func (s *Set) Agents() []string { return s.names(true) }
+
+func (s *Set) names(agents bool) []string {
+	var names []string
 	for i := range s.entries {
-		names[i] = s.entries[i].name
+		if s.entries[i].agent == agents {
+			names = append(names, s.entries[i].name)
+		}
 	}
 	return names
 }
@@ -137,6 +150,9 @@ func (s *Set) Variants() []string {
 	var names []string
 	for i := range s.entries {
 		name := s.entries[i].name
+		if s.entries[i].agent {
+			continue
+		}
 		names = append(names, name)
 		if _, ok := s.entries[i].options.(Auto); ok {
 			names = append(names, name+":calls", name+":results")

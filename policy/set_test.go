@@ -217,7 +217,7 @@ func TestByModel(t *testing.T) {
 // Options by value and by pointer are the same, and those of auto hold for all
 // presets of auto.
 func TestNewSet(t *testing.T) {
-	set := NewSet(&Auto{SummaryOptions{Summary: new(true)}}, RollingMask{Text: "[x]"})
+	set := NewSet(&Auto{SummaryOptions: SummaryOptions{Summary: new(true)}}, RollingMask{Text: "[x]"})
 	for _, name := range []string{"auto", "auto:frugal", "auto:faithful:calls"} {
 		p, err := set.Policy(name, Settings{})
 		if err != nil {

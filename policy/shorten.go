@@ -47,7 +47,7 @@ func (s *Shorten) Name() string { return "shorten" }
 func (s *Shorten) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 	red := &furl.Reduction{Stage: s.Name(), Reason: "long inputs of calls outside " + newest(max(1, s.KeepSteps), "step")}
 	calls := s.pick(v)
-	in := shortening{longer: cmp.Or(s.LongerThan, 400), gain: cmp.Or(s.MinGain, 50), shown: newShownNames(v, calls)}
+	in := shortening{longer: cmp.Or(s.LongerThan, 400), gain: cmp.Or(s.MinGain, 50), recall: b.Recall, shown: newShownNames(v, calls)}
 	in.room = func(int) nameBudget { return nameBudget{most: s.NameTokens} }
 	for _, sb := range calls {
 		if show, ok := in.call(sb, b.Counter); ok {
@@ -88,6 +88,8 @@ type shortening struct {
 	gain   int // counted tokens that must be saved in a call
 	// brief leaves out what a text begins with.
 	brief bool
+	// recall says that the model can call recall tools.
+	recall bool
 	// room is what the names in a text of so many bytes may take.
 	room  func(bytes int) nameBudget
 	shown *shownNames
@@ -115,7 +117,7 @@ func (s *shortening) call(sb *furl.ShownBlock, c furl.Counter) (furl.In, bool) {
 		if most := s.room(len(l.text)); most.most > 0 {
 			names = s.shown.tell(slices.Values([]string{l.text}), most, c, rest, namesIn(slices.Values([]string{what})))
 		}
-		edits[i].New = rawjson.AppendString(nil, shortenedText(what, names, handle(sb.Pos)))
+		edits[i].New = rawjson.AppendString(nil, shortenedText(what, names, keptAs(sb.Pos, s.recall)))
 		chars += l.chars
 	}
 	in := furl.InPlace(sb.Block, string(rawjson.Splice(args, edits)), c)
@@ -135,11 +137,11 @@ func namesIn(texts iter.Seq[string]) map[string]bool {
 
 // shortenedText is shown in place of a long text in a call's input. Its wording
 // makes clear that it is not something to write into a file.
-func shortenedText(what string, names []string, handle string) string {
+func shortenedText(what string, names []string, kept string) string {
 	if len(names) > 0 {
 		what += ", with the names " + strings.Join(names, " ")
 	}
-	return "[shortened by furl, not part of the input: " + what + "; original kept as " + handle + "]"
+	return "[shortened after the call: " + what + kept + "]"
 }
 
 // longText is a long string in a JSON value.

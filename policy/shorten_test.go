@@ -29,7 +29,7 @@ func shortened(t testing.TB, st *Shorten, args string) (string, bool) {
 func TestShorten(t *testing.T) {
 	long := strings.Repeat("some words ", 100)
 	word := func(what string) string {
-		return "[shortened by furl, not part of the input: " + what + "; original kept as furl:1.0]"
+		return "[shortened after the call: " + what + "; original kept as furl:1.0]"
 	}
 	for _, tt := range []struct{ name, args, want string }{
 		{"X5 bytes around it stay", `{ "path" : "a.go","big":12345678901234567890, "text":"` + long + `" ,"n":1.0,"u":"\u00e9"}`,

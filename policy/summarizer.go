@@ -37,7 +37,10 @@ type SummaryRequest struct {
 	Prompt string
 	// MaxTokens is the longest summary to accept, in the provider's tokens.
 	MaxTokens int
-	Budget    furl.Budget
+	// Apart, if not zero, is the size in counted tokens of the text that an agent
+	// sends for this summary in place of View. It is for the costs of a replay.
+	Apart  int
+	Budget furl.Budget
 }
 
 // Summary is what a Summarizer wrote.

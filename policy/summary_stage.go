@@ -52,7 +52,11 @@ func (o *SummaryOptions) stage(s *Settings) *Compact {
 // stage does. Without a Summarizer its plans stay the same; a summary can be
 // prepared outside of them (SummaryStage).
 func (p *Pipeline) withSummaries(o SummaryOptions, in *building) furl.Policy {
-	compact := o.stage(&in.Settings)
+	return p.withCompact(o.stage(&in.Settings), in)
+}
+
+// withCompact is withSummaries for a stage.
+func (p *Pipeline) withCompact(compact *Compact, in *building) furl.Policy {
 	p.prepare = p.prepareBy(compact)
 	if in.Summarizer == nil {
 		return p
@@ -90,12 +94,16 @@ func (p *Pipeline) prepareBy(c *Compact) preparation {
 	return preparation{&stage, p.Threshold}
 }
 
-func (p *Pipeline) summaryStage(*furl.Budget) (*Compact, float64) {
+func (p *Pipeline) summaryStage(b *furl.Budget) (*Compact, float64) {
 	if p.prepare.stage == nil {
 		return nil, 0
 	}
 	stage := *p.prepare.stage
-	return &stage, p.prepare.acts
+	acts := p.prepare.acts
+	if acts == 0 && p.acts != nil && b.Window > 0 {
+		acts = float64(p.acts(b)) / float64(b.Window)
+	}
+	return &stage, acts
 }
 
 func (c chain) summaryStage(b *furl.Budget) (*Compact, float64) { return SummaryStage(c.then, b) }

@@ -18,6 +18,9 @@ type Result struct {
 	Newer int // results in the view that are newer
 	// Counter counts the tokens of a placeholder. If nil, four bytes a token.
 	Counter furl.Counter
+	// Recall reports whether the model can call recall tools: only then does a
+	// placeholder have a handle.
+	Recall bool
 
 	shown *shownNames // shared by the results of one reduction
 }
@@ -26,7 +29,7 @@ type Result struct {
 // it returns false. The Result is valid during the call.
 func eachResult(v *furl.View, b furl.Budget, yield func(*Result) bool) {
 	steps := v.Steps
-	r := Result{View: v, Counter: b.Counter}
+	r := Result{View: v, Counter: b.Counter, Recall: b.Recall}
 	for i := range v.Units {
 		r.Newer += results(&v.Units[i])
 	}
@@ -94,6 +97,26 @@ func (r *Result) Chars() int { return utf8.RuneCountInString(r.Block.Block.Text)
 // handle names a block for recall: message and block. It never changes.
 func handle(p furl.Pos) string { return fmt.Sprintf("furl:%d.%d", p.Msg, p.Block) }
 
+// keptAs tells the model where the original of a block is. It is empty if the
+// model cannot call recall tools: it could do nothing with a handle.
+func keptAs(p furl.Pos, recall bool) string {
+	if !recall {
+		return ""
+	}
+	return "; original kept as " + handle(p)
+}
+
+// keptFromTo is keptAs for all blocks from one to another.
+func keptFromTo(first, last furl.Pos, recall bool) string {
+	switch {
+	case !recall:
+		return ""
+	case first == last:
+		return "; originals kept as " + handle(first)
+	}
+	return "; originals kept as " + handle(first) + " to " + handle(last)
+}
+
 // A Writer returns the placeholder of a result.
 type Writer func(r *Result) string
 
@@ -108,7 +131,7 @@ const (
 // and its arguments, cut to 120 characters; {target}, the file or the command
 // among them; {chars} and {tokens}, the size of the result; {error}, what failed,
 // if it did; {age}, its age in steps when it was hidden; {handle}, its name for
-// recall; {names}, the names in it that are most likely needed again and do not
+// recall, empty if the model cannot call recall tools; {names}, the names in it that are most likely needed again and do not
 // stay visible, in at most 200 counted tokens, or {names:50} in at most 50. Other
 // text in braces stays as it is.
 func Template(text string) Writer {
@@ -160,6 +183,9 @@ func (r *Result) field(name string) (string, bool) {
 	case "age":
 		return strconv.Itoa(r.Age), true
 	case "handle":
+		if !r.Recall {
+			return "", true
+		}
 		return handle(r.Block.Pos), true
 	case "target":
 		return r.target(), true

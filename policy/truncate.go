@@ -3,6 +3,9 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
@@ -23,6 +26,14 @@ type Truncate struct {
 	// tokens and so many characters fits. Messages beyond the fraction are
 	// hidden until it does.
 	Fits func(b furl.Budget, tokens, chars int) bool `json:"-"`
+	// Pick, if not nil, chooses the units to hide, oldest first, and Reason says
+	// why. The fields above are ignored. Protected and kept units stay.
+	Pick   func(v *furl.View, b furl.Budget) []furl.Unit `json:"-"`
+	Reason string                                        `json:"-"`
+	// Marker is the text of the marker, in which {messages} is the number of
+	// messages that it replaces. If empty, "[Sliding window truncation:
+	// {messages} messages hidden to reduce context]".
+	Marker string `json:"marker,omitempty"`
 }
 
 func (t *Truncate) validate() error {
@@ -34,6 +45,9 @@ func (t *Truncate) Name() string { return "truncate" }
 
 // Reduce truncates.
 func (t *Truncate) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
+	if t.Pick != nil {
+		return t.picked(v, b)
+	}
 	fraction := t.Fraction
 	if fraction == 0 {
 		fraction = 0.5
@@ -48,8 +62,26 @@ func (t *Truncate) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 	return &furl.Reduction{
 		Stage:  t.Name(),
 		Reason: fmt.Sprintf("%g of the %d messages after the first", fraction, after),
-		Items:  []furl.Item{mark(v, b, run, truncationText(n))},
+		Items:  []furl.Item{mark(v, b, run, t.text(n))},
 	}, nil
+}
+
+// picked hides the units that Pick chooses.
+func (t *Truncate) picked(v *furl.View, b furl.Budget) (*furl.Reduction, error) {
+	run := slices.DeleteFunc(t.Pick(v, b), func(u furl.Unit) bool { return !mayGo(v, &u) })
+	if onlyMarks(run) {
+		return nil, Nothing
+	}
+	n, _ := originals(run)
+	return &furl.Reduction{Stage: t.Name(), Reason: t.Reason, Items: []furl.Item{mark(v, b, run, t.text(n))}}, nil
+}
+
+// text is the text of a marker for so many messages.
+func (t *Truncate) text(n int) string {
+	if t.Marker == "" {
+		return truncationText(n)
+	}
+	return strings.ReplaceAll(t.Marker, "{messages}", strconv.Itoa(n))
 }
 
 // share is how many of the messages after the first to hide: an even number, so

@@ -1,0 +1,120 @@
+package policy
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/furlhq/furl"
+)
+
+// What newer calls say of an older one, which is the first of each list. Other calls are
+// between them where the list says so.
+func TestFiles(t *testing.T) {
+	const (
+		read  = `Read {"file_path":"a.go"}`
+		part  = `Read {"file_path":"a.go","offset":10,"limit":20}`
+		more  = `Read {"file_path":"a.go","offset":40,"limit":20}`
+		edit  = `Edit {"file_path":"a.go","old_string":"x","new_string":"y"}`
+		write = `Write {"file_path":"a.go","content":"package a"}`
+		other = `Read {"file_path":"b.go"}`
+		touch = `Edit {"file_path":"b.go","old_string":"x","new_string":"y"}`
+	)
+	pause := func(n int) string { return fmt.Sprint(n) }
+	for _, tt := range []struct {
+		name  string
+		calls []string // the oldest first; a number stands for so many other requests
+		want  status
+	}{
+		{"a read before any edit", []string{read, other}, unedited},
+		{"a read of another file than the edited one", []string{read, touch}, newestRead},
+		{"a read of a file that is read in parts", []string{part, touch, more}, activeRead},
+		{"the same, long ago", []string{part, touch, more, pause(recently)}, newestRead},
+		{"a read of an edited file", []string{read, edit}, workedOn},
+		{"the same, long ago", []string{read, edit, pause(editing)}, newestRead},
+		{"a part that was read, and the file was edited", []string{part, edit}, workedOn},
+		{"a file that the agent comes back to", []string{part, touch, more, `Read {"file_path":"a.go","offset":60}`, `Read {"file_path":"a.go","offset":90}`}, workedOn},
+		{"the same, long ago", []string{part, touch, more, `Read {"file_path":"a.go","offset":60}`, `Read {"file_path":"a.go","offset":90}`, pause(returning)}, newestRead},
+		{"a file that was read again", []string{read, touch, read}, superseded},
+		{"a part that was read again", []string{part, part}, superseded},
+		{"a part of a file that was read as a whole", []string{part, read}, superseded},
+		{"a file that was written anew", []string{read, write}, superseded},
+		{"an edit, and the file was edited again", []string{edit, edit + " "}, workedOn},
+		{"an edit before a read of the whole file", []string{edit, read}, superseded},
+		{"a written file that was edited", []string{write, edit}, workedOn},
+		{"a written file without another use", []string{write, other}, newestRead},
+		{"a call without files", []string{`list {"path":"."}`, read}, otherCall},
+	} {
+		s := newSession(t)
+		s.say(furl.RoleUser, "go")
+		for _, call := range tt.calls {
+			var n int
+			if _, err := fmt.Sscanf(call, "%d", &n); err == nil {
+				for i := range n {
+					s.call("list", fmt.Sprintf(`{"n":%d}`, i), "ok", false)
+				}
+				continue
+			}
+			var tool, args string
+			fmt.Sscanf(call, "%s", &tool)
+			args = call[len(tool)+1:]
+			s.call(tool, args, "ok", false)
+		}
+		f, v, age := newFiles(), s.view(), 0
+		var first string
+		for i := len(v.Units) - 1; i >= 0; i-- {
+			u := &v.Units[i]
+			if u.Kind != furl.UnitStep {
+				continue
+			}
+			f.step(u, age)
+			first = u.Blocks[0].Block.ID
+			age++
+		}
+		if got := f.status[first]; got != tt.want {
+			t.Errorf("%s: status %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// The step in which the agent wrote what it works on is not replaced by a marker as soon
+// as others are, and the newest text of the file stays when the cache has expired.
+func TestAutoKeepsWhatEditsNeed(t *testing.T) {
+	build := func(last string) *session {
+		s := newSession(t)
+		s.say(furl.RoleUser, "go")
+		s.call("Write", `{"file_path":"src/new.go","content":"`+text(4000)+`"}`, "written", false) // 2
+		s.read("src/big.go", text(4000))                                                           // 5
+		for i := range 7 {
+			s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(9000), false)
+		}
+		s.call("Edit", `{"file_path":"`+last+`","old_string":"a","new_string":"b"}`, "ok", false)
+		return s
+	}
+	for _, tt := range []struct {
+		edited string
+		folds  bool
+	}{{"src/new.go", false}, {"src/unrelated.go", true}} {
+		s := build(tt.edited)
+		s.plan(must(t, "auto"), s.paid())
+		if got := s.hiddenNow()[2]; got != tt.folds {
+			t.Errorf("after an edit of %s the written text is hidden: %v, want %v", tt.edited, got, tt.folds)
+		}
+	}
+	for _, tt := range []struct {
+		edited string
+		hides  bool
+	}{{"src/big.go", false}, {"src/unrelated.go", true}} {
+		s := newSession(t)
+		s.say(furl.RoleUser, "go")
+		s.read("src/big.go", text(4000)) // 3
+		s.call("Edit", `{"file_path":"`+tt.edited+`","old_string":"a","new_string":"b"}`, "ok", false)
+		s.say(furl.RoleUser, "and now?")
+		s.call("list", `{}`, text(10), false)
+		b := s.paid()
+		b.Cold = true
+		s.plan(must(t, "auto"), b)
+		if got := s.hiddenNow()[3]; got != tt.hides {
+			t.Errorf("the cache has expired after an edit of %s: the read is hidden: %v, want %v", tt.edited, got, tt.hides)
+		}
+	}
+}
