@@ -79,7 +79,11 @@ func search(t testing.TB, s *Searcher, req Request) []Hit {
 // The hits, their order and their scores do not depend on how much of a session
 // is indexed, in how many segments, and how often these were merged.
 func TestStoreRanksAsIndex(t *testing.T) {
-	for seed := range uint64(12) {
+	seeds := uint64(12)
+	if RaceDetector {
+		seeds = 4
+	}
+	for seed := range seeds {
 		v := wordMaker{rand.New(rand.NewPCG(seed, 3))}
 		store := inmem.New()
 		key := furl.SessionKey{Session: "one"}
@@ -139,7 +143,11 @@ func checkSegments(t *testing.T, s storage.Searchable, key furl.SessionKey) {
 
 // The same for all sessions, compared with a store without an index.
 func TestAllSessionsRankAlike(t *testing.T) {
-	for seed := range uint64(3) {
+	seeds := uint64(3)
+	if RaceDetector {
+		seeds = 1
+	}
+	for seed := range seeds {
 		v := wordMaker{rand.New(rand.NewPCG(seed, 4))}
 		bare, lazy, eager := inmem.New(), inmem.New(), inmem.New()
 		x := NewIndexer(lazy, nil)

@@ -1,7 +1,8 @@
 package session
 
 import (
-	"bytes"
+	"cmp"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
@@ -57,64 +58,109 @@ const (
 type sinceLast struct {
 	counted, items int // tokens and items of the new messages
 	edited         bool
-	client         bool // the client made the edit
+	client         bool // the client made the first edit
 	own            float64
 	ownTokens      int
 }
 
-// account returns the costs of a request before its exchange is recorded. The head
-// is the record that the request was sent for.
+// accounted is what the account of a request follows from. All of it is in the log
+// and in the descriptions of models, so that it is the same when the request is
+// recorded and when it is computed again from the log (History).
 //
 // The cost without reductions follows from the reported usage and the estimated
 // size of the hidden blocks. If furl did not change the prompt since the previous
 // request, the hidden blocks would have been billed like the rest of the old
 // prompt: as cache reads if there were any, else as cache writes or input. If it
 // did, then without the change the old prompt would have been read from the cache,
-// unless that had expired, and only the new messages written. In both cases the
+// unless that had expired, and only the new messages written. If a ping kept the cache
+// alive, everything would have been written. In all cases the
 // reply is assumed to be the same. A prompt above the window is priced as if the
 // provider had accepted it.
-func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
-	a := &Account{Prompt: reply.Usage.Prompt()}
-	if a.Prompt == 0 {
-		a.Prompt = sent.size()
-	}
-	a.PromptWithout = a.Prompt
-	if sent.View == nil {
-		return a
-	}
-	st := s.log.State()
-	hidden := !sent.Dry && event.Hides(st)
-	if hidden {
-		a.Refetched = repeatedCalls(st, reply)
-	}
-	s.sizes.update(s.log, s.all)
-	last, when := s.sizes.last, s.sizes.when
-	between := s.sinceExchange()
-	a.Own, a.OwnTokens = between.own, between.ownTokens
-	b := &sent.Budget
-	if hidden {
-		a.Hidden = hiddenTokens(st, sent.View, b)
-		a.PromptWithout = a.Prompt + a.Hidden
-		window := s.providerWindow(sent.Model)
-		a.Over = window > 0 && a.PromptWithout > window
-	}
-	u := reply.Usage
+type accounted struct {
+	model    *furl.Model // with the prices and the lifetime of the request's cache entries
+	name     string      // the model's in requests
+	window   int         // the provider's limit; 0: unknown, or nothing is hidden
+	usage    furl.Usage
+	size     int // the estimated one
+	preamble furl.Digest
+	at       time.Time
+	dry      bool
+	// scale and perItem convert counted tokens into the provider's (furl.Budget.Of).
+	scale, perItem float64
+	// hidden is the size of what furl hides, as counted; zero for a dry run.
+	hidden countedPart
+	// last is the previous exchange on the path, when its time, between the
+	// records since.
+	last    *furl.Exchange
+	when    time.Time
+	between sinceLast
+	// pinged is the time of the newest ping, zero if unknown.
+	pinged time.Time
+}
+
+// keptAlive reports whether the cache would have expired since the previous request
+// without a ping.
+func (r *accounted) keptAlive(late bool) bool {
+	return late && r.pinged.After(r.when) && r.at.Sub(r.pinged) <= r.model.Caching.Lifetime
+}
+
+// account returns the account, without repeated calls.
+func (r *accounted) account() Account {
+	b := furl.Budget{Scale: r.scale, PerItem: r.perItem}
+	u := r.usage
+	a := Account{Prompt: cmp.Or(u.Prompt(), r.size), Own: r.between.own, OwnTokens: r.between.ownTokens}
+	a.Hidden = max(0, b.Of(r.hidden.tokens, r.hidden.items))
+	a.PromptWithout = a.Prompt + a.Hidden
+	a.Over = r.window > 0 && a.PromptWithout > r.window
 	if u == (furl.Usage{}) {
 		return a
 	}
-	late := last != nil && sent.At.Sub(when) > b.Model.Caching.Lifetime
-	if wasCached(last, &b.Model) && !wasDry(last.Plan) && !sent.Dry {
-		a.Break = cacheBreak(sent, u, last, between, late)
+	late := r.last != nil && r.at.Sub(r.when) > r.model.Caching.Lifetime
+	kept := r.keptAlive(late)
+	cached := wasCached(r.last, r.model)
+	if cached && !wasDry(r.last.Plan) && !r.dry {
+		a.Break = r.cacheBreak(late && !kept)
 	}
-	if a.Priced = price.Known(b.Model.Prices); a.Priced {
-		a.Cost = price.OfRequest(&b.Model, u)
+	if a.Priced = price.Known(r.model.Prices); a.Priced {
+		a.Cost = price.OfRequest(r.model, u)
 		a.Without = a.Cost
 	}
-	if a.Priced && a.Hidden > 0 {
-		still := wasCached(last, &b.Model) && !late && last.Model == sent.Model && samePreamble(last, sent)
-		a.Without = price.OfRequest(&b.Model, usageWithout(u, a.Hidden, between.edited, still, b.Of(between.counted, between.items)))
+	if a.Priced && (a.Hidden > 0 || kept && cached) {
+		still := cached && !late && r.last.Model == r.name && r.samePreamble()
+		a.Without = price.OfRequest(r.model, usageWithout(u, a.Hidden, r.between.edited || kept, still, b.Of(r.between.counted, r.between.items)))
 	}
 	return a
+}
+
+// account returns the costs of a request before its exchange is recorded. The head
+// is the record that the request was sent for.
+func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
+	r := &accounted{
+		model: &sent.Budget.Model, name: sent.Model, usage: reply.Usage, size: sent.size(),
+		preamble: sent.preamble, at: sent.At, dry: sent.Dry,
+		scale: sent.Budget.Scale, perItem: sent.Budget.PerItem,
+	}
+	if sent.View == nil { // not of this session
+		r.usage = furl.Usage{}
+		a := r.account()
+		a.Prompt = cmp.Or(reply.Usage.Prompt(), a.Prompt)
+		a.PromptWithout = a.Prompt
+		return &a
+	}
+	st := s.log.State()
+	hidden := !sent.Dry && event.Hides(st)
+	s.sizes.update(s.log, s.models())
+	r.last, r.when, r.between = s.sizes.last, s.sizes.when, s.sinceExchange()
+	r.pinged = s.lastPing()
+	if hidden {
+		r.window = s.providerWindow(sent.Model)
+		r.hidden = hiddenPart(st, sent.View, recordedPart(st))
+	}
+	a := r.account()
+	if hidden {
+		a.Refetched = repeatedCalls(st, reply)
+	}
+	return &a
 }
 
 // wasCached reports whether the provider has most likely cached the last
@@ -159,41 +205,57 @@ func usageWithout(u furl.Usage, hidden int, edited, held bool, fresh int) furl.U
 
 // sinceExchange sums up the records on the path after its latest exchange.
 func (s *Session) sinceExchange() sinceLast {
-	var out sinceLast
+	var records []furl.Record
 	from := s.log.Head()
 	for from != 0 {
-		if _, ok := s.log.At(from).Body.(*furl.Exchange); ok {
+		r := s.log.At(from)
+		if _, ok := r.Body.(*furl.Exchange); ok {
 			break
 		}
-		from = s.log.At(from).Parent
+		records, from = append(records, r), r.Parent
 	}
-	for q := s.log.Head(); q != from; q = s.log.At(q).Parent {
-		switch b := s.log.At(q).Body.(type) {
-		case *furl.Message:
-			out.counted += b.Tokens()
-			out.items += itemsOf(b)
-		case *furl.Reduction:
-			out.own += b.Cost.Own
-			if b.Summary != nil {
-				out.ownTokens += b.Summary.Usage.Prompt() + b.Summary.Usage.Output
-			}
-			if coversUpTo(b, from) {
-				out.edited = true
-				out.client = b.Stage == event.StageClient
-			}
-		case *furl.Takeover:
-			for _, body := range b.Taken() {
-				if red, ok := body.(*furl.Reduction); ok && coversUpTo(red, from) {
-					out.edited, out.client = true, red.Stage == event.StageClient
-				}
-			}
-		case *furl.Restoration:
-			if b.Of != 0 || b.Open {
-				out.edited, out.client = true, false
-			}
-		}
+	var out sinceLast
+	for i := len(records) - 1; i >= 0; i-- {
+		out.record(records[i], from)
 	}
 	return out
+}
+
+// record adds the next record of the path. last is the latest exchange, 0 if there
+// is none.
+func (b *sinceLast) record(r furl.Record, last furl.Seq) {
+	edit := func(client bool) {
+		if !b.edited {
+			b.edited, b.client = true, client
+		}
+	}
+	switch body := r.Body.(type) {
+	case *furl.Message:
+		b.counted += body.Tokens()
+		b.items += itemsOf(body)
+	case *furl.Reduction:
+		b.own += body.Cost.Own
+		if body.Summary != nil {
+			b.ownTokens += body.Summary.Usage.Prompt() + body.Summary.Usage.Output
+		}
+		if coversUpTo(body, last) {
+			edit(body.Stage == event.StageClient || r.By == furl.Import)
+		}
+	case *furl.Takeover:
+		var taken *furl.Reduction // the last one that counts
+		for _, k := range body.Taken() {
+			if red, ok := k.(*furl.Reduction); ok && coversUpTo(red, last) {
+				taken = red
+			}
+		}
+		if taken != nil {
+			edit(taken.Stage == event.StageClient)
+		}
+	case *furl.Restoration:
+		if body.Of != 0 || body.Open {
+			edit(false)
+		}
+	}
 }
 
 // coversUpTo reports whether a reduction covers messages up to a record. Later
@@ -221,57 +283,75 @@ func itemsOf(m *furl.Message) (n int) {
 // cacheBreak returns why the cache was not used, "" if it was. It was not if furl
 // changed the prompt, or if less than half of the previous prompt was read from
 // it.
-func cacheBreak(sent *Fit, u furl.Usage, last *furl.Exchange, between sinceLast, late bool) string {
+func (r *accounted) cacheBreak(late bool) string {
 	switch {
-	case between.edited && !between.client && !late:
+	case r.between.edited && !r.between.client && !late:
 		return breakPlanned
-	case !usedCache(last.Usage) || 2*u.CacheRead >= last.Usage.Prompt():
+	case !usedCache(r.last.Usage) || 2*r.usage.CacheRead >= r.last.Usage.Prompt():
 		return ""
-	case last.Model != sent.Model:
+	case r.last.Model != r.name:
 		return breakModel
 	case late:
 		return breakExpired
-	case between.client:
+	case r.between.client:
 		return breakClient
-	case !samePreamble(last, sent):
+	case !r.samePreamble():
 		return breakPreamble
 	}
 	return breakUnexpected
 }
 
 // samePreamble reports whether instructions and tools are unchanged or unknown.
-func samePreamble(last *furl.Exchange, sent *Fit) bool {
-	return last.Preamble.IsZero() || sent.preamble.IsZero() || last.Preamble == sent.preamble
+func (r *accounted) samePreamble() bool {
+	return r.last.Preamble.IsZero() || r.preamble.IsZero() || r.last.Preamble == r.preamble
 }
 
-// hiddenTokens returns by how much a view is smaller than the client's messages, in
-// the provider's tokens. Thinking does not count, because providers drop some of it
-// themselves. What the client has removed itself does not count either.
-func hiddenTokens(st *furl.State, v *furl.View, b *furl.Budget) int {
-	counted, items := 0, 0
-	client := clientTokens(st)
+// countedPart is a size in counted tokens and items (furl.Budget.Of), without
+// thinking: providers drop some of it themselves.
+type countedPart struct{ tokens, items int }
+
+func (p *countedPart) add(m *furl.Message) {
+	for i := range m.Blocks {
+		switch m.Blocks[i].Kind {
+		case furl.KindThinking:
+			continue
+		case furl.KindCall, furl.KindResult:
+			p.items++
+		}
+		p.tokens += m.Blocks[i].Tokens
+	}
+}
+
+// recordedPart returns the size of the messages of a path as recorded.
+func recordedPart(st *furl.State) (p countedPart) {
 	for i := range st.Len() {
-		seq, m := st.Message(i)
-		items += itemsOf(m)
-		for j := range m.Blocks {
-			if m.Blocks[j].Kind == furl.KindThinking {
-				continue
-			}
-			if n, ok := client[furl.Pos{Msg: seq, Block: j}]; ok {
-				counted += n
-			} else {
-				counted += m.Blocks[j].Tokens
+		_, m := st.Message(i)
+		p.add(m)
+	}
+	return p
+}
+
+// hiddenPart returns by how much a view is smaller than the client's messages.
+// recorded is the size of the path's messages as recorded. What the client has
+// removed itself does not count.
+func hiddenPart(st *furl.State, v *furl.View, recorded countedPart) countedPart {
+	hidden := recorded
+	for p, tokens := range clientTokens(st) {
+		if i, ok := st.Find(p.Msg); ok {
+			if _, m := st.Message(i); p.Block < len(m.Blocks) && m.Blocks[p.Block].Kind != furl.KindThinking {
+				hidden.tokens += tokens - m.Blocks[p.Block].Tokens
 			}
 		}
 	}
 	for i := range v.Messages {
 		for j := range v.Messages[i].Blocks {
 			if sb := &v.Messages[i].Blocks[j]; sb.Block.Kind != furl.KindThinking {
-				counted -= sb.Tokens
+				hidden.tokens -= sb.Tokens
 			}
 		}
 	}
-	return max(0, b.Of(counted, items-v.Items))
+	hidden.items -= v.Items
+	return hidden
 }
 
 // clientTokens returns the sizes of the blocks that the client has changed, as the
@@ -296,37 +376,4 @@ func clientTokens(st *furl.State) map[furl.Pos]int {
 		}
 	}
 	return sizes
-}
-
-// repeatedCalls counts the calls of a reply that repeat an earlier call whose
-// results are all hidden.
-func repeatedCalls(st *furl.State, reply *protocol.Reply) (n int) {
-	for _, m := range reply.Messages {
-		for i := range m.Blocks {
-			if b := &m.Blocks[i]; b.Kind == furl.KindCall && isRepeated(st, b) {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-func isRepeated(st *furl.State, call *furl.Block) bool {
-	ids := make(map[string]bool)
-	results := 0
-	for i := range st.Len() {
-		seq, m := st.Message(i)
-		for k := range m.Blocks {
-			switch b := &m.Blocks[k]; {
-			case b.Kind == furl.KindCall && b.Name == call.Name && bytes.Equal(b.Args, call.Args):
-				ids[b.ID] = true
-			case b.Kind == furl.KindResult && ids[b.ID]:
-				if st.ShownBy(furl.Pos{Msg: seq, Block: k}) == 0 {
-					return false
-				}
-				results++
-			}
-		}
-	}
-	return results > 0
 }

@@ -269,3 +269,32 @@ func ExampleSession_Watch() {
 	// 18 observations_masked
 	// 18 context_usage
 }
+
+// The requests of a session, with what each cost and what it would have cost without
+// furl. A History that is kept can be extended as the session grows.
+func ExampleSession_Requests() {
+	ctx := context.Background()
+	s := story(must(session.New(inmem.New(), &session.Options{Policy: "rolling-mask-5"})))
+	fit, err := s.Fit(ctx, "claude-sonnet-4-5")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	reply := &protocol.Reply{Usage: furl.Usage{Input: 4000, Output: 200}, Messages: []*furl.Message{furl.TextMessage(furl.RoleAssistant, "Done.")}}
+	if err := s.Observe(ctx, fit, reply); err != nil {
+		fmt.Println(err)
+		return
+	}
+	list, err := s.Requests()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	last := list[len(list)-1]
+	fmt.Printf("%d tokens for record %d, %d reductions, %s\n", last.Size, last.Sent, len(last.Reductions), last.Model)
+	total := session.TotalsOf(list[len(list)-1:])
+	fmt.Printf("$%.3f for input, $%.3f for output; less than without furl: %v\n", total.Fresh.Cost, total.Output.Cost, total.Cost < total.Without)
+	// Output:
+	// 4000 tokens for record 18, 1 reductions, claude-sonnet-4-5
+	// $0.012 for input, $0.003 for output; less than without furl: true
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -102,10 +103,12 @@ func (s *Session) budgetFor(in transact.Prompt) (furl.Budget, *furl.View, preamb
 	if in.Window > 0 && (m.Window == 0 || in.Window < m.Window) {
 		m.Window = in.Window
 	}
-	s.sizes.update(s.log, s.all)
-	if in.CacheLifetime >= time.Hour || in.CacheLifetime == 0 && s.sizes.hourly {
-		m = price.WithHour(m)
+	s.sizes.update(s.log, s.models())
+	life := in.Cache.Lifetime
+	if life == 0 && s.sizes.hourly {
+		life = time.Hour
 	}
+	m = price.WithLifetime(m, life)
 	counter := s.all.counter(&m)
 	counted := s.all.preambleSize(in, counter)
 	v := s.log.State().View(m)
@@ -113,20 +116,53 @@ func (s *Session) budgetFor(in transact.Prompt) (furl.Budget, *furl.View, preamb
 	if in.MaxTokens > 0 && in.MaxTokens < b.Reserve || s.all.outputCounts(in.Model) && in.MaxTokens > b.Reserve {
 		b.Reserve = in.MaxTokens
 	}
-	b.Counter, b.Recall = counter, s.all.live().Recall || s.meta.Settings[transact.SettingRecall] != "" || s.newMeta != nil && s.newMeta.Settings[transact.SettingRecall] != ""
+	b.Counter, b.Recall = counter, s.hasRecall() || offersRecall(in.Preamble)
 	b.Force = in.Force || in.Refused != nil
 	b = s.sizes.budget(v, in.Model, b, counted.Part, partOfTail(in.Tail, counter))
 	if in.Refused != nil && in.Refused.Tokens > b.Size {
 		b.Size = in.Refused.Tokens
 	}
+	if at := s.lastPing(); at.After(b.LastUse) && !b.LastUse.IsZero() {
+		b.LastUse = at
+	}
 	b.Now = in.Now
 	if b.Now.IsZero() {
 		b.Now = s.all.o.Now()
 	}
+	s.setCached(&b, in)
 	if l := s.sizes.last; l != nil && !l.Preamble.IsZero() && !in.Digest.IsZero() && l.Preamble != in.Digest {
 		b.Cold = true
 	}
 	return b, v, counted
+}
+
+// setCached sets which messages have cache entries, and which of these live longer than
+// others. A client that sets no breakpoint for its messages pays for all of them as fresh
+// input, unless the last reply says that something on the way has set one.
+func (s *Session) setCached(b *furl.Budget, in transact.Prompt) {
+	last := s.sizes.last
+	b.Uncached = in.Cache.Uncached && b.Model.Caching.Explicit && (last == nil || !usedCache(last.Usage))
+	if b.Model.Caching.Lifetime >= time.Hour || in.Cache.Lifetime == 0 || in.Cache.HourTail < 0 {
+		return
+	}
+	st := s.log.State()
+	if i := st.Len() - 1 - max(0, in.Cache.HourTail-len(in.Tail)); i >= 0 {
+		b.LongTo, _ = st.Message(i)
+	}
+}
+
+// hasRecall reports whether the model can call recall tools that furl or the program
+// adds to the session's requests.
+func (s *Session) hasRecall() bool {
+	return s.all.live().Recall || s.meta.Settings[transact.SettingRecall] != "" || s.newMeta != nil && s.newMeta.Settings[transact.SettingRecall] != ""
+}
+
+// offersRecall reports whether one of a request's tools is memory_get of furl's MCP
+// server. Clients put the server's name before it, as in mcp__furl__memory_get.
+func offersRecall(preamble []furl.Block) bool {
+	return slices.ContainsFunc(preamble, func(b furl.Block) bool {
+		return b.Kind == furl.KindOpaque && strings.HasSuffix(b.ID, "memory_get") && strings.Contains(b.Text, "furl:")
+	})
 }
 
 // planRequest plans for the head and appends the reductions. It does not ask a model for a
@@ -351,12 +387,12 @@ func (s *Session) recordExchange(ctx context.Context, sent *Fit, reply *protocol
 		Plan: sent.steps(), Estimated: sent.size(),
 	}
 	s.describeRequest(ctx, ex, sent)
-	s.sizes.update(s.log, s.all)
+	s.sizes.update(s.log, s.models())
 	r, err := s.log.Append(s.log.Head(), sent.At, furl.Furl, ex)
 	if err != nil {
 		return err
 	}
-	s.sizes.recordAppended(r, s.log, s.all)
+	s.sizes.recordAppended(r, s.log, s.models())
 	s.sizes.preamble = sent.counted.Part
 	s.all.recordAccepted(sent.Model, reply.Usage.Prompt())
 	return nil

@@ -42,7 +42,7 @@ func TestHourCache(t *testing.T) {
 				var fit *session.Fit
 				d, err := transact.OfSession(s).(transact.Session[*session.Fit]).Prepare(t.Context(), transact.Preparation[*session.Fit]{
 					Prompt: func(transact.Tx[*session.Fit]) transact.Prompt {
-						return transact.Prompt{Model: model, CacheLifetime: tt.lifetime}
+						return transact.Prompt{Model: model, Cache: protocol.CacheRequest{Lifetime: tt.lifetime, HourTail: -1}}
 					},
 					Encode: func(_ transact.Tx[*session.Fit], f *session.Fit) error { fit = f; return nil },
 				})
@@ -76,5 +76,48 @@ func TestHourCache(t *testing.T) {
 				t.Errorf("cost $%.5f, want $%.5f", got, want)
 			}
 		})
+	}
+}
+
+// A client's breakpoints say which messages have entries, and for how long.
+func TestCachedMessages(t *testing.T) {
+	all, err := session.New(inmem.New(), &session.Options{Policy: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := all.Create(storage.Meta{})
+	appendAll(t, s, steps(t, 3, 400))
+	budget := func(c protocol.CacheRequest) (b furl.Budget) {
+		t.Helper()
+		_, err := transact.OfSession(s).(transact.Session[*session.Fit]).Prepare(t.Context(), transact.Preparation[*session.Fit]{
+			Prompt: func(transact.Tx[*session.Fit]) transact.Prompt {
+				return transact.Prompt{Model: "claude-opus-4-6", Cache: c}
+			},
+			Encode: func(_ transact.Tx[*session.Fit], f *session.Fit) error { b = f.Budget; return nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	five := 5 * time.Minute
+	st := s.View("claude-opus-4-6").State
+	third, _ := st.Message(2)
+	n := st.Len()
+	for _, tt := range []struct {
+		name     string
+		cache    protocol.CacheRequest
+		longTo   furl.Seq
+		uncached bool
+	}{
+		{"unknown", protocol.CacheRequest{}, 0, false},
+		{"five minutes", protocol.CacheRequest{Lifetime: five, HourTail: -1}, 0, false},
+		{"an hour", protocol.CacheRequest{Lifetime: time.Hour, HourTail: -1}, 0, false},
+		{"an hour up to the third message", protocol.CacheRequest{Lifetime: five, HourTail: n - 3}, third, false},
+		{"no breakpoint", protocol.CacheRequest{HourTail: -1, Uncached: true}, 0, true},
+	} {
+		if b := budget(tt.cache); b.LongTo != tt.longTo || b.Uncached != tt.uncached {
+			t.Errorf("%s: an hour up to record %d, uncached %v; want %d and %v", tt.name, b.LongTo, b.Uncached, tt.longTo, tt.uncached)
+		}
 	}
 }

@@ -40,10 +40,13 @@ func (a *shared) recordOverflow(model string, o *protocol.Overflow, tokens int) 
 		// A prompt below the limit was refused because of max_tokens.
 		l.output = l.output || o.Tokens > 0 && o.Tokens <= o.Limit
 	case tokens > 0:
-		window := max(tokens-int(windowMargin*float64(tokens)), l.accepted)
-		if l.window == 0 || window < l.window {
-			l.window, l.reported = window, false
+		window := tokens - int(windowMargin*float64(tokens))
+		if learned := max(window, l.accepted); l.window == 0 || learned < l.window {
+			l.window, l.reported = learned, false
 		}
+		// This prompt must become smaller than it was, also if a larger one was accepted.
+		a.setLimits(model, l)
+		return min(l.window, window)
 	default:
 		return 0
 	}

@@ -225,6 +225,9 @@ func TestConcurrentUse(t *testing.T) {
 				own.Reductions()
 				own.Branches()
 				own.Context("m")
+				if _, err := own.Requests(); err != nil {
+					t.Error(err)
+				}
 				if _, err := own.Search(ctx, "marker_2", session.SearchOptions{Scope: session.Everywhere}); err != nil {
 					t.Error(err)
 				}

@@ -54,6 +54,8 @@ type Reduction struct {
 	After  int `json:"context_size_after"`
 	// Reason is why nothing or not enough was hidden, else "".
 	Reason string `json:"reason,omitempty"`
+	// Price is what all of that together does to the price of later requests.
+	Price policy.Price `json:"-"`
 }
 
 // Reduce plans by a stage or policy now, and records the reductions.
@@ -79,7 +81,7 @@ func (s *Session) reduction(ctx context.Context, o ReduceOptions) (*Reduction, e
 	if err != nil {
 		return nil, err
 	}
-	b, _, _ := s.budgetFor(transact.Prompt{Model: cmp.Or(o.Model, s.meta.Model), Preamble: o.Preamble, Digest: preambleDigest(o.Preamble), Force: o.Stage == nil})
+	b, view, _ := s.budgetFor(transact.Prompt{Model: cmp.Or(o.Model, s.meta.Model), Preamble: o.Preamble, Digest: preambleDigest(o.Preamble), Force: o.Stage == nil})
 	plan, err := p.Plan(ctx, s.log.State(), b)
 	if err != nil {
 		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
@@ -112,6 +114,7 @@ func (s *Session) reduction(ctx context.Context, o ReduceOptions) (*Reduction, e
 		}
 		out.Planned = append(out.Planned, pl)
 	}
+	out.Price = policy.PriceOf(view, state.View(b.Model), b)
 	return out, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/policy"
 )
 
 // spanOf returns the span of one block.
@@ -67,6 +68,8 @@ type Restored struct {
 	// Covered are other reductions that still replace blocks of the undone one.
 	// The view does not change there.
 	Covered []furl.Seq `json:"covered_by,omitempty"`
+	// Price is what that does to the price of later requests.
+	Price policy.Price `json:"-"`
 }
 
 // Restore undoes a reduction, or shows blocks again whatever hides them. Policies
@@ -116,8 +119,8 @@ func (s *Session) restore(ctx context.Context, res *furl.Restoration, dryRun boo
 			}
 			out.Record, after = rec.Seq, s.log.State()
 		}
-		left := b.After(before, after.View(b.Model))
-		out.After = left.Size
+		out.Price = policy.PriceOf(before, after.View(b.Model), b)
+		out.After = out.Price.After
 		if res.Of != 0 {
 			out.Covered = after.Covering(res.Of)
 		}

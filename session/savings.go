@@ -30,12 +30,13 @@ const maxRecorded = 1000
 // this process. It reports whether the commit has added a request.
 func (a *shared) addSavings(key furl.SessionKey, was, is *storage.Ledger) bool {
 	now, before := is.Total(), was.Total()
-	if now.Requests <= before.Requests {
+	if now.Requests <= before.Requests && now.Pings <= before.Pings {
 		return false
 	}
 	delta := now
 	delta.Add(storage.Savings{
 		Requests: -before.Requests, Tokens: -before.Tokens, TokensWithout: -before.TokensWithout, SummaryTokens: -before.SummaryTokens,
+		Pings: -before.Pings, PingTokens: -before.PingTokens, PingCost: -before.PingCost,
 		OverWindow: -before.OverWindow, Unpriced: -before.Unpriced, Cost: -before.Cost, CostWithout: -before.CostWithout, SummaryCost: -before.SummaryCost,
 	})
 	a.mu.Lock()
@@ -48,7 +49,7 @@ func (a *shared) addSavings(key furl.SessionKey, was, is *storage.Ledger) bool {
 		s.Add(delta)
 		a.recorded[key] = s
 	}
-	return true
+	return now.Requests > before.Requests
 }
 
 // maxLedgerModel is the longest name of a model in a ledger, in bytes. Clients choose

@@ -220,7 +220,7 @@ func (s *Session) appended(b *storage.Batch) {
 func (s *Session) appendRecord(by furl.Actor, body furl.Body) (furl.Record, error) {
 	r, err := s.log.Append(s.log.Head(), s.all.o.Now(), by, body)
 	if err == nil {
-		s.sizes.recordAppended(r, s.log, s.all)
+		s.sizes.recordAppended(r, s.log, s.models())
 	}
 	return r, err
 }

@@ -69,7 +69,7 @@ var switchValues = []string{"on", "off"}
 
 // knownSettings are the settings in the order of Session.Settings.
 var knownSettings = []Setting{
-	{Name: settingPolicy, About: "the policy"},
+	{Name: settingPolicy, About: "the policy that reduces the context"},
 	{Name: settingThreshold, About: "the share of the window at which policies act, above 0 and at most 1"},
 	{Name: settingLimit, About: "the context window, in tokens"},
 	{Name: settingManagement, About: "off turns all policies off", Values: switchValues},

@@ -26,22 +26,31 @@ type sizer struct {
 	preamble token.Part
 }
 
+// modelLookup describes a model by its name in requests.
+type modelLookup func(name string) furl.Model
+
+// models describes models as the sizer of the session needs them.
+func (s *Session) models() modelLookup {
+	format := s.format()
+	return func(name string) furl.Model { return s.all.Model(name, format) }
+}
+
 // maxReports is how many of the latest exchanges a rebuilt sizer uses. More hardly
 // change the estimates.
 const maxReports = 48
 
 // recordAppended processes an appended record. If it is not the next record of the path, as
 // after a rewind, the sizer is rebuilt when it is needed.
-func (z *sizer) recordAppended(r furl.Record, log *furl.Log, a *shared) {
+func (z *sizer) recordAppended(r furl.Record, log *furl.Log, models modelLookup) {
 	if !z.begun || r.Parent != z.at {
 		z.begun = false
 		return
 	}
-	z.record(r, log.State(), a)
+	z.record(r, log.State(), models)
 }
 
 // record processes the next record of the path. st includes it.
-func (z *sizer) record(r furl.Record, st *furl.State, a *shared) {
+func (z *sizer) record(r furl.Record, st *furl.State, models modelLookup) {
 	z.at = r.Seq
 	switch b := r.Body.(type) {
 	case *furl.Message:
@@ -49,12 +58,12 @@ func (z *sizer) record(r furl.Record, st *furl.State, a *shared) {
 	case *furl.Reduction, *furl.Restoration, *furl.Takeover:
 		z.edited = true
 	case *furl.Exchange:
-		z.exchange(r, b, st, a)
+		z.exchange(r, b, st, models)
 	}
 }
 
-func (z *sizer) exchange(r furl.Record, ex *furl.Exchange, st *furl.State, a *shared) {
-	m := a.Model(ex.Model, "")
+func (z *sizer) exchange(r furl.Record, ex *furl.Exchange, st *furl.State, models modelLookup) {
+	m := models(ex.Model)
 	switch {
 	case z.last == nil && z.model == "":
 		z.meter, z.edited = token.NewMeter(&m), true
@@ -70,14 +79,21 @@ func (z *sizer) exchange(r furl.Record, ex *furl.Exchange, st *furl.State, a *sh
 	if !showedUnreduced(ex, st) {
 		z.meter.Report(ex.Usage)
 	}
-	if u := ex.Usage; u.CacheWrite+u.CacheWrite1h > 0 {
-		z.hourly = u.CacheWrite == 0
-	}
+	z.hourly = wroteHourly(ex.Usage, z.hourly)
 	z.last, z.when = ex, r.At
 }
 
+// wroteHourly reports whether a request's cache entries live an hour, by its usage; by
+// the one before if it wrote none.
+func wroteHourly(u furl.Usage, before bool) bool {
+	if u.CacheWrite+u.CacheWrite1h > 0 {
+		return u.CacheWrite == 0
+	}
+	return before
+}
+
 // update processes the log up to its head.
-func (z *sizer) update(log *furl.Log, a *shared) {
+func (z *sizer) update(log *furl.Log, models modelLookup) {
 	if z.begun && z.at == log.Head() {
 		return
 	}
@@ -103,27 +119,34 @@ func (z *sizer) update(log *furl.Log, a *shared) {
 			break // cannot happen: the log has folded it
 		}
 		if i >= from {
-			z.record(r, st, a)
+			z.record(r, st, models)
 		}
 	}
 	z.at = log.Head()
 }
 
-// budget returns the budget for a plan of the view. extra is the size of messages
-// that are sent in addition to the view.
-func (z *sizer) budget(v *furl.View, name string, b furl.Budget, preamble, extra token.Part) furl.Budget {
+// prompt returns the meter of the next prompt for a model, by its name in requests.
+// It asks for the view only if the prompt has changed other than by new messages.
+func (z *sizer) prompt(name string, m *furl.Model, view func() *furl.View) token.Meter {
 	meter := z.meter
 	rebase := z.edited
 	switch {
 	case z.model == "":
-		meter, rebase = token.NewMeter(&b.Model), true
+		meter, rebase = token.NewMeter(m), true
 	case z.model != name:
-		meter.Switch(&b.Model)
+		meter.Switch(m)
 		rebase = true
 	}
 	if rebase {
-		meter.Rebase(token.PartOfView(v))
+		meter.Rebase(token.PartOfView(view()))
 	}
+	return meter
+}
+
+// budget returns the budget for a plan of the view. extra is the size of messages
+// that are sent in addition to the view.
+func (z *sizer) budget(v *furl.View, name string, b furl.Budget, preamble, extra token.Part) furl.Budget {
+	meter := z.prompt(name, &b.Model, func() *furl.View { return v })
 	cal := meter.Calibration()
 	b.Scale, b.PerItem = cal.Scale(), cal.PerItem()
 	b.Size = meter.Estimate() + cal.Added(extra)

@@ -23,6 +23,9 @@ import (
 // or FURL_KILL_ROUNDS.
 func killRounds(t *testing.T) int {
 	text := os.Getenv("FURL_KILL_ROUNDS")
+	if text == "" && raceDetector {
+		return 8
+	}
 	if text == "" {
 		return 24
 	}

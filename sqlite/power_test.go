@@ -24,6 +24,9 @@ import (
 // FURL_POWER_LOSSES.
 func powerMoments(t *testing.T) int {
 	text := os.Getenv("FURL_POWER_LOSSES")
+	if text == "" && raceDetector {
+		return 100
+	}
 	if text == "" {
 		return 200
 	}

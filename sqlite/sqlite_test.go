@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"flag"
 	"path/filepath"
 	"testing"
 
@@ -10,6 +11,12 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	if checks := flag.Lookup("rapid.checks"); raceDetector && checks.Value.String() == checks.DefValue {
+		if err := flag.Set(checks.Name, "30"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = flag.Set(checks.Name, checks.DefValue) }) // it is valid
+	}
 	open := func(t testing.TB) storage.Store {
 		return openAt(t, filepath.Join(t.TempDir(), "furl.db"), nil)
 	}

@@ -1,6 +1,9 @@
 package storage
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Savings compares requests with the same requests without reductions. Tokens are
 // those of prompts, in the provider's tokens. Costs are list prices in US dollars;
@@ -12,6 +15,10 @@ type Savings struct {
 	TokensWithout int `json:"tokens_without"`
 	// SummaryTokens is what requests for summaries sent and received.
 	SummaryTokens int `json:"summary_tokens,omitempty"`
+	// Pings is the number of requests that kept the prompt cache alive over pauses,
+	// PingTokens the sum of their prompts.
+	Pings      int `json:"pings,omitempty"`
+	PingTokens int `json:"ping_tokens,omitempty"`
 	// OverWindow is the number of requests that would not have fit the model's
 	// context window. They count as if the provider had accepted them.
 	OverWindow int `json:"over_window,omitempty"`
@@ -19,10 +26,12 @@ type Savings struct {
 	// not part of the costs.
 	Unpriced int `json:"unpriced,omitempty"`
 	// Cost is the cost of the requests, CostWithout what they would have cost, and
-	// SummaryCost the cost of summaries, which Cost does not include.
+	// SummaryCost and PingCost the costs of summaries and pings, which Cost does not
+	// include.
 	Cost        float64 `json:"cost"`
 	CostWithout float64 `json:"cost_without"`
 	SummaryCost float64 `json:"summary_cost,omitempty"`
+	PingCost    float64 `json:"ping_cost,omitempty"`
 }
 
 // Add adds the figures of other requests.
@@ -31,18 +40,27 @@ func (s *Savings) Add(o Savings) {
 	s.Tokens += o.Tokens
 	s.TokensWithout += o.TokensWithout
 	s.SummaryTokens += o.SummaryTokens
+	s.Pings += o.Pings
+	s.PingTokens += o.PingTokens
 	s.OverWindow += o.OverWindow
 	s.Unpriced += o.Unpriced
 	s.Cost += o.Cost
 	s.CostWithout += o.CostWithout
 	s.SummaryCost += o.SummaryCost
+	s.PingCost += o.PingCost
 }
 
+// TokensSent is how many tokens were sent, including those of summaries and pings.
+func (s Savings) TokensSent() int { return s.Tokens + s.SummaryTokens + s.PingTokens }
+
+// Spent is the cost of the requests, summaries and pings.
+func (s Savings) Spent() float64 { return s.Cost + s.SummaryCost + s.PingCost }
+
 // SavedTokens is how many tokens less were sent, negative if more were.
-func (s Savings) SavedTokens() int { return s.TokensWithout - s.Tokens - s.SummaryTokens }
+func (s Savings) SavedTokens() int { return s.TokensWithout - s.TokensSent() }
 
 // Saved is how much less the requests have cost, negative if they cost more.
-func (s Savings) Saved() float64 { return s.CostWithout - s.Cost - s.SummaryCost }
+func (s Savings) Saved() float64 { return s.CostWithout - s.Spent() }
 
 // DaySavings are the savings of one day with one model.
 type DaySavings struct {
@@ -60,6 +78,9 @@ type Ledger struct {
 	// the original size of what is hidden in it.
 	Size   int `json:"context_tokens"`
 	Hidden int `json:"hidden_tokens"`
+	// LastPing is the time of the newest request that kept the prompt cache alive,
+	// zero if there was none.
+	LastPing time.Time `json:"last_ping,omitzero"`
 	// Days has the savings by day and model, in the order of their first request.
 	Days []DaySavings `json:"days"`
 }

@@ -2,9 +2,9 @@ package chat
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 // Describe describes an event of the context in a line, "" for events that need none.
@@ -16,23 +16,23 @@ func Describe(e event.Event, after int) (line, detail string, warning bool) {
 		if after <= 0 || after >= before {
 			return ""
 		}
-		return fmt.Sprintf(", ~%s tokens freed", thousands(before-after))
+		return fmt.Sprintf(", ~%s tokens freed", numbers.Thousands(before-after))
 	}
 	switch e := e.(type) {
 	case event.Compacted:
-		line = fmt.Sprintf("Context Compacted #%d — %s archived%s", e.Number, count(e.MessagesArchived, "message"), freed(e.ContextSizeBefore))
+		line = fmt.Sprintf("Context Compacted #%d — %s archived%s", e.Number, numbers.Count(e.MessagesArchived, "message"), freed(e.ContextSizeBefore))
 		detail = "Summary from LLM:\n" + e.Summary
 	case event.Truncated:
-		line = fmt.Sprintf("Context Truncated — %s archived%s", count(e.MessagesRemoved, "message"), freed(e.PrevContextTokens))
+		line = fmt.Sprintf("Context Truncated — %s archived%s", numbers.Count(e.MessagesRemoved, "message"), freed(e.PrevContextTokens))
 	case event.Rolled:
-		line = fmt.Sprintf("Context Rolled — %s archived, ~%s tokens freed", count(e.MessagesEvicted, "message"), thousands(e.TokensEvicted))
+		line = fmt.Sprintf("Context Rolled — %s archived, ~%s tokens freed", numbers.Count(e.MessagesEvicted, "message"), numbers.Thousands(e.TokensEvicted))
 	case event.Masked:
-		line = fmt.Sprintf("Context Masked — %s shortened", count(e.Count, "block"))
+		line = fmt.Sprintf("Context Masked — %s shortened", numbers.Count(e.Count, "block"))
 		if e.TokensFreed > 0 {
-			line += fmt.Sprintf(", ~%s tokens freed", thousands(e.TokensFreed))
+			line += fmt.Sprintf(", ~%s tokens freed", numbers.Thousands(e.TokensFreed))
 		}
 	case event.Restored:
-		line = fmt.Sprintf("Context Restored — ~%s tokens visible again", thousands(e.Tokens))
+		line = fmt.Sprintf("Context Restored — ~%s tokens visible again", numbers.Thousands(e.Tokens))
 	case event.Rewound:
 		line = fmt.Sprintf("Rewound to record %d", e.To)
 	case event.OverflowRecovered:
@@ -41,20 +41,4 @@ func Describe(e event.Event, after int) (line, detail string, warning bool) {
 		line, warning = e.Text, true
 	}
 	return line, detail, warning
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return thousands(n) + " " + noun + "s"
-}
-
-// thousands returns a number with commas between thousands.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

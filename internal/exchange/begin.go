@@ -262,7 +262,7 @@ func (x *Exchange) prompt(t *tx) transact.Prompt {
 	return transact.Prompt{
 		Model: x.req.Model, Preamble: x.req.Preamble, Digest: x.req.PreambleDigest, MaxTokens: x.req.MaxTokens,
 		Tail: x.req.Messages[len(x.req.Messages)-x.incoming.tailLen:], Refused: x.overflow, Window: x.window,
-		DryRun: x.Dry, Unbound: x.Dry && x.lacksRecallTools(t), CacheLifetime: wire.For(x.req.Format).CacheLifetime(x.req),
+		DryRun: x.Dry, Unbound: x.Dry && x.lacksRecallTools(t), Cache: wire.For(x.req.Format).CacheRequest(x.req),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -501,9 +502,9 @@ func rollingText(id furl.SessionID, arg string, was map[string]session.Setting, 
 // contextText returns the answer to the command context.
 func contextText(s *session.Session, req *protocol.Request) string {
 	u := s.Context(req.Model, req.Preamble...)
-	text := thousands(u.Size) + " tokens used"
+	text := numbers.Thousands(u.Size) + " tokens used"
 	if u.Limit > 0 {
-		text += fmt.Sprintf(" of %s (%s%%)", thousands(u.Limit), strconv.FormatFloat(u.Percentage, 'f', -1, 64))
+		text += fmt.Sprintf(" of %s (%s%%)", numbers.Thousands(u.Limit), strconv.FormatFloat(u.Percentage, 'f', -1, 64))
 	} else {
 		text += "; the context window of the model is unknown"
 	}
@@ -511,19 +512,10 @@ func contextText(s *session.Session, req *protocol.Request) string {
 	case 0:
 		return text + "; nothing is hidden."
 	case 1:
-		return text + "; 1 reduction hides " + thousands(u.Hidden) + " tokens."
+		return text + "; 1 reduction hides " + numbers.Thousands(u.Hidden) + " tokens."
 	default:
-		return text + fmt.Sprintf("; %s reductions hide %s tokens.", thousands(n), thousands(u.Hidden))
+		return text + fmt.Sprintf("; %s reductions hide %s tokens.", numbers.Thousands(n), numbers.Thousands(u.Hidden))
 	}
-}
-
-// thousands formats a number with separators.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // ReplyID returns a random id for an answer.

@@ -102,6 +102,7 @@ func (c *client) reply(x *exchange.Exchange, blocks ...furl.Block) {
 	if err := x.Done(c.t.Context(), r); err != nil {
 		c.fatal(err)
 	}
+	c.compareAccount(x, r.ID)
 	c.history = append(c.history, slices.Clone(m.Raw))
 	var results []furl.Block
 	for _, b := range blocks {
@@ -111,6 +112,27 @@ func (c *client) reply(x *exchange.Exchange, blocks ...furl.Block) {
 	}
 	if len(results) > 0 {
 		c.add(furl.RoleUser, results...)
+	}
+}
+
+// compareAccount compares the account of an exchange with the one that follows from
+// the log.
+func (c *client) compareAccount(x *exchange.Exchange, reply string) {
+	c.t.Helper()
+	if x.Session == nil || x.Fit == nil || x.Fit.Account == nil {
+		return
+	}
+	list, err := x.Session.Requests()
+	if err != nil {
+		c.fatal(err)
+	}
+	for _, q := range list {
+		if q.Exchange == 0 || x.Session.Records(q.Exchange - 1)[0].Body.(*furl.Exchange).ResponseID != reply {
+			continue
+		}
+		if q.Account != *x.Fit.Account {
+			c.fatal(fmt.Sprintf("request %d of session %s: the account was %+v, its records say %+v", q.Number, x.Session.ID(), *x.Fit.Account, q.Account))
+		}
 	}
 }
 

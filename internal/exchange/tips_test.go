@@ -65,6 +65,7 @@ func TestGoingOnMeetsOthers(t *testing.T) {
 	store := inmem.New()
 	here, there := sessionsOn(t, store), sessionsOn(t, store)
 	c := newClient(t, here, "a")
+	c.fields = `,"cache_control":{"type":"ephemeral"}` // nothing is hidden so early
 	c.add(furl.RoleUser, text("Go."))
 	s := c.step().Session
 	for i := range 4 {

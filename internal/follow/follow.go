@@ -57,6 +57,9 @@ type Options struct {
 	// Settle is how long a file must not change until its last step is complete. If
 	// zero, 30 seconds.
 	Settle time.Duration
+	// Pause is how many times as long as reading a file took the Follower waits before
+	// it reads the file again, at most a minute. If zero, 20.
+	Pause int
 	// Logger gets files that cannot be read, without content. If nil, nothing is logged.
 	Logger *slog.Logger
 }
@@ -89,6 +92,7 @@ type Status struct {
 func New(to Target, o Options) *Follower {
 	o.Interval = cmp.Or(o.Interval, 2*time.Second)
 	o.Settle = cmp.Or(o.Settle, 30*time.Second)
+	o.Pause = cmp.Or(o.Pause, pauseFactor)
 	f := &Follower{to: to, o: o, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
 	f.hot, f.next, f.units = make(map[string]*hotFile), make(map[string]time.Time), make(map[string]unitCheck)
 	return f

@@ -14,11 +14,10 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// share bounds the time spent on a file that changes all the time: it is read again
-// after share times the time that reading it took.
+// The limits of the time spent on a file that changes all the time (see Options.Pause).
 const (
-	share    = 20
-	maxPause = time.Minute
+	pauseFactor = 20
+	maxPause    = time.Minute
 )
 
 // read imports a file that has changed. The error is one of the target.
@@ -35,7 +34,7 @@ func (f *Follower) read(ctx context.Context, c candidate) error {
 	}
 	f.state.set(c.path, c.seen)
 	f.log.Debug("read a recording", "file", c.path, "end_only", done, "duration", time.Since(begin).Round(time.Millisecond))
-	if pause := min(share*time.Since(begin), maxPause); pause > f.o.Interval {
+	if pause := min(time.Duration(f.o.Pause)*time.Since(begin), maxPause); pause > f.o.Interval {
 		f.next[c.path] = time.Now().Add(pause)
 	} else {
 		delete(f.next, c.path)

@@ -14,6 +14,18 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
+// focused adds what the user wants in a summary to a request for it.
+const focused = "\n\nThe user asks to pay attention to this in particular: "
+
+// RequestFor returns a request for a summary that pays attention to focus, which may be
+// empty.
+func RequestFor(focus string) string {
+	if focus = strings.TrimSpace(focus); focus == "" {
+		return policy.DefaultSummaryRequest
+	}
+	return policy.DefaultSummaryRequest + focused + focus
+}
+
 // Conversation is a conversation to summarize, and the model that writes the summary.
 type Conversation struct {
 	API   wire.API

@@ -51,8 +51,9 @@ type Sessions[Session any] interface {
 	// the session does not exist.
 	MetaOf(ctx context.Context, id furl.SessionID) (storage.Meta, error)
 	// RecordOverflow records that a model's provider has refused a prompt of about so
-	// many tokens as too long. It returns the resulting context window: the limit
-	// that the provider reported, else a little less than the prompt; 0 if unknown.
+	// many tokens as too long. It returns the context window to plan with before the
+	// prompt is sent again: the limit that the provider reported, else a little less
+	// than the prompt, even if a larger one was accepted before; 0 if unknown.
 	RecordOverflow(model string, o *protocol.Overflow, tokens int) int
 	// Memo returns the value stored with the sessions of all tenants under a key. It
 	// calls create for the first one.
@@ -151,9 +152,9 @@ type Prompt struct {
 	Tail []furl.Message
 	// MaxTokens is the requested maximum size of the reply in tokens, 0 if unset.
 	MaxTokens int
-	// CacheLifetime is how long the request's cache entries live, 0 if unknown: then
-	// as long as those of earlier requests.
-	CacheLifetime time.Duration
+	// Cache says which cache entries the request asks for. If its Lifetime is 0,
+	// they live as long as those of earlier requests.
+	Cache protocol.CacheRequest
 	// Refused is the provider's error if it refused the prompt as too long, else
 	// nil. Window is the context window by that error, 0 if unknown.
 	Refused *protocol.Overflow
