@@ -156,7 +156,7 @@ type script map[int]func(*furl.State, furl.Budget) *furl.Reduction
 
 // candidate makes a policy of the script, one for each session.
 func (s script) candidate(name string) Candidate {
-	return Candidate{name, func(policy.Summarizer) (furl.Policy, error) { return &scripted{name: name, script: s}, nil }}
+	return Candidate{Name: name, New: func(policy.Summarizer) (furl.Policy, error) { return &scripted{name: name, script: s}, nil }}
 }
 
 type scripted struct {

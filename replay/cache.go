@@ -28,6 +28,7 @@ type promptCache struct {
 	last   []promptcache.Prefix // of it, the prefixes that end at its pieces
 	at     time.Time            // of it
 	chain  []promptcache.Prefix // of the current request
+	pieces []piece              // of the current request, with its breakpoints
 }
 
 // split is the prompt of one request by billing class, in tokens.
@@ -87,6 +88,7 @@ func (c *promptCache) serve(pieces []piece, shared int, at time.Time) split {
 	if c.long && pieces[0].Mark > 0 {
 		pieces[0].Mark = time.Hour
 	}
+	c.pieces = pieces
 	s := c.cache.Lookup(c.rules, c.chain, pieces, at)
 	c.cache.Store(c.rules, c.chain, pieces, at)
 	return split{Read: s.Read, Write: s.Write, WriteLong: s.WriteLong, Fresh: s.Fresh}

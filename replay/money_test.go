@@ -413,7 +413,7 @@ func (p *asker) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.P
 func TestRunOwnCalls(t *testing.T) {
 	for _, waste := range []bool{false, true} {
 		p := &asker{waste: waste}
-		cand := Candidate{"asker", func(z policy.Summarizer) (furl.Policy, error) { p.z = z; return p, nil }}
+		cand := Candidate{Name: "asker", New: func(z policy.Summarizer) (furl.Policy, error) { p.z = z; return p, nil }}
 		o := Options{Candidates: []Candidate{cand}, Catalog: toyCatalog(t)}
 		rep := play(t, o, ledger(t, "toy").recording())
 		r := rep.Recordings[0].Results[0]

@@ -86,14 +86,23 @@ func missing(o *Options, windowless bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// summaryNote explains what replaces the summaries of models.
-const summaryNote = "Summaries are extracts of the hidden messages, as long as the recording's own summaries or 2,000 tokens. " +
-	"The cost includes the model call that would have written them."
+// summaryNote explains what replaces the summaries of models, in the rows of some
+// policies.
+func summaryNote(policies []string) string {
+	return fmt.Sprintf("Summaries of %s are extracts of the hidden messages, as long as the recording's own summaries or 2,000 tokens. "+
+		"The cost includes the model call that would have written them.", strings.Join(policies, ", "))
+}
 
 // addNotes adds the notes that concern all recordings.
-func (r *Report) addNotes(models []string, summarized bool) {
-	if summarized {
-		r.Notes = append(r.Notes, summaryNote)
+func (r *Report) addNotes(models []string) {
+	var summarized []string
+	for i := range r.Totals {
+		if t := &r.Totals[i]; t.summarized && !slices.Contains(summarized, t.Policy) {
+			summarized = append(summarized, t.Policy)
+		}
+	}
+	if len(summarized) > 0 {
+		r.Notes = append(r.Notes, summaryNote(summarized))
 	}
 	if len(models) > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("Not in the catalogue: %s.", strings.Join(models, ", ")))

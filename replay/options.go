@@ -2,6 +2,7 @@ package replay
 
 import (
 	"runtime"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
@@ -16,6 +17,8 @@ import (
 type Candidate struct {
 	Name string
 	New  func(policy.Summarizer) (furl.Policy, error)
+
+	pings int // at most in a pause; see Options.KeepAlive
 }
 
 // Candidates returns the named policies of a set as candidates, all of them if
@@ -36,14 +39,14 @@ func Candidates(set *policy.Set, names ...string) ([]Candidate, error) {
 		if _, err := make(nil); err != nil {
 			return nil, err
 		}
-		out = append(out, Candidate{name, make})
+		out = append(out, Candidate{Name: name, New: make})
 	}
 	return out, nil
 }
 
 // Fixed makes a candidate of a policy that needs no summarizer.
 func Fixed(p furl.Policy) Candidate {
-	return Candidate{p.Name(), func(policy.Summarizer) (furl.Policy, error) { return p, nil }}
+	return Candidate{Name: p.Name(), New: func(policy.Summarizer) (furl.Policy, error) { return p, nil }}
 }
 
 // Options are the settings of a replay. The zero value tries all presets with
@@ -58,6 +61,10 @@ type Options struct {
 	// ModelWindow, if not nil, returns the context window in tokens that the
 	// user has set for a model of the catalogue, 0 for none.
 	ModelWindow func(model string) int
+	// KeepAlive is the number of pings that may keep a prompt cache alive in a
+	// pause of a session. If it is not 0, each candidate is also tried with pings,
+	// under its name with KeepAliveSuffix.
+	KeepAlive int
 	// Model replaces the recorded models, for prices, window and rules.
 	Model string
 	// Prices replace those of the catalogue if Input is not 0.
@@ -67,8 +74,15 @@ type Options struct {
 	// not in the catalogue caches prompts only if a price for cache reads is
 	// set, here or in Prices.
 	CacheRead, CacheWrite *float64
+	// CacheLifetime replaces the lifetime of cache entries that the recorded client
+	// requested. Entries of an hour have their own write price; CacheWrite, if set,
+	// is then that price. If zero, the lifetime that the reported usage shows.
+	CacheLifetime time.Duration
 	// If nil, the built-in catalogue.
 	Catalog *catalog.Catalog
+	// Recall makes policies plan for models that can call recall tools, so that
+	// placeholders have handles. Policies that need recall always do.
+	Recall bool
 	// Workers is the number of sessions that run concurrently. If zero, one
 	// per CPU.
 	Workers int
@@ -80,9 +94,8 @@ type Options struct {
 	sent func(*run, *furl.Plan)
 	// Variations of the simulated cache, to find out how much depends on them:
 	// without the breakpoint where a request stops sharing a prefix with the
-	// previous one, with reads that renew only the entry that is read, and with
-	// entries of five minutes only.
-	noMark, renewOne, fiveMinutes bool
+	// previous one, and with reads that renew only the entry that is read.
+	noMark, renewOne bool
 }
 
 // Progress is the progress of a replay.
@@ -102,6 +115,9 @@ func (o Options) complete() (*Options, error) {
 			return nil, err
 		}
 		o.Candidates = c
+	}
+	if o.KeepAlive > 0 {
+		o.Candidates = withKeepAlive(o.Candidates, o.KeepAlive)
 	}
 	if len(o.Windows) == 0 {
 		o.Windows = []int{0}
@@ -143,6 +159,9 @@ func (o *Options) model(recorded string, rec *transcript.Session) (furl.Model, b
 		for _, p := range []*furl.Prices{&m.Prices, &m.LongPrices} {
 			p.CacheWrite = p.Input * *o.CacheWrite
 			p.CacheWrite1h = p.CacheWrite * hour
+			if o.CacheLifetime >= time.Hour {
+				p.CacheWrite1h = p.CacheWrite
+			}
 		}
 	}
 	return m, known

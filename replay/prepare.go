@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -40,6 +41,11 @@ type session struct {
 	preamble int
 
 	reportedPeak, estimatedPeak int
+
+	// tools counts the recorded tool definitions, never the size of those that were
+	// not called, in the provider's tokens.
+	tools ToolUse
+	never int
 }
 
 // request is one recorded request and its reply.
@@ -68,7 +74,7 @@ type request struct {
 }
 
 // defaultSummary is the length of summaries, in tokens, if the recording has none.
-const defaultSummary = 2000 // summaryNote names it
+const defaultSummary = 2000 // summaryNote has this number
 
 // prepare reads a recorded session once, in order.
 func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session, error) {
@@ -86,7 +92,17 @@ func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session
 		}
 	}
 	w.finish()
+	var never token.Part
+	s.tools, never = countTools(rec, s.counter)
+	s.tools.Tokens = s.scaled(s.tools.Tokens)
+	s.never = s.sizes.Added(never)
+	s.tools.NeverCalledTokens = s.never
 	return s, nil
+}
+
+// scaled converts counted tokens of text into the provider's tokens.
+func (s *session) scaled(tokens int) int {
+	return int(math.Round(float64(tokens) * s.sizes.Scale()))
 }
 
 func newSession(rec *transcript.Session, o *Options) *session {
@@ -134,7 +150,7 @@ func (w *walker) record(r furl.Record) error {
 			return err
 		}
 	case *furl.Reduction:
-		w.reduction(r.Seq, b)
+		w.reduction(r, b)
 	case *furl.Takeover:
 		for _, body := range b.Taken() {
 			if red, ok := body.(*furl.Reduction); ok {
@@ -171,11 +187,13 @@ func (w *walker) takenOver(seq furl.Seq, red *furl.Reduction) {
 }
 
 // reduction handles a recorded reduction.
-func (w *walker) reduction(seq furl.Seq, red *furl.Reduction) {
+func (w *walker) reduction(r furl.Record, red *furl.Reduction) {
 	w.changed = true
 	for _, it := range red.Items {
 		if mark, ok := it.Show.(furl.Mark); ok {
-			w.epoch = seq
+			if !ofFurl(r) {
+				w.epoch = r.Seq
+			}
 			for _, m := range mark.Messages {
 				m.Measure(w.s.counter)
 			}
@@ -198,6 +216,9 @@ func (w *walker) rewind(to furl.Seq) error {
 	w.state, w.changed, w.epoch = state, true, 0
 	w.retrack()
 	for red := range state.Reductions() {
+		if ofFurl(w.s.log.At(red.Seq)) {
+			continue
+		}
 		for _, it := range red.Items {
 			if _, ok := it.Show.(furl.Mark); ok {
 				w.epoch = red.Seq
@@ -333,19 +354,23 @@ func (w *walker) finish() {
 			s.preamble = q.fixed
 		}
 	}
-	if !w.o.fiveMinutes {
-		s.setLifetimes()
-	}
+	s.setLifetimes(w.o)
 	s.summary = defaultSummary
 	if w.summaries > 0 {
 		s.summary = w.summaryTokens / w.summaries
 	}
 }
 
-// setLifetimes sets the lifetimes of the cache entries that the client requested, by
-// what was written with each request. Entries of one hour come first in a prompt: if
+// setLifetimes sets the lifetimes of the cache entries that the client requested: those
+// of the options, else by what was written with each request. Entries of one hour come first in a prompt: if
 // there are entries of both lifetimes, those of one hour are the instructions'.
-func (s *session) setLifetimes() {
+func (s *session) setLifetimes(o *Options) {
+	if o.CacheLifetime > 0 {
+		for _, q := range s.requests {
+			q.model = price.WithLifetime(q.model, o.CacheLifetime)
+		}
+		return
+	}
 	clients := make(map[string]*clientCache) // by the model
 	for _, q := range s.requests {
 		if clients[q.ex.Model] == nil {
@@ -360,7 +385,7 @@ func (s *session) setLifetimes() {
 		c.report(q.ex.Usage)
 		q.long = c.long
 		if c.hourly {
-			q.model = price.WithHour(q.model)
+			q.model = price.WithLifetime(q.model, time.Hour)
 		}
 	}
 }

@@ -26,7 +26,6 @@ func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts O
 	}
 	report := &Report{Recordings: []RecordingReport{}, Totals: []Result{}}
 	var models []string
-	summarized := false
 	for rec := range recordings {
 		r, err := replayOne(ctx, rec, o, len(report.Recordings))
 		if err != nil {
@@ -34,11 +33,11 @@ func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts O
 		}
 		report.Recordings = append(report.Recordings, *r)
 		models = append(models, r.unknown...)
-		summarized = summarized || r.summarized
 	}
 	slices.Sort(models)
 	report.total()
-	report.addNotes(slices.Compact(models), summarized)
+	report.addNotes(slices.Compact(models))
+	report.addKeepAliveNote(o.KeepAlive)
 	return report, nil
 }
 
@@ -60,7 +59,7 @@ func replayOne(ctx context.Context, rec *transcript.Recording, o *Options, files
 			runs[w][c] = make([]*run, len(sessions))
 			for i, s := range sessions {
 				g.Go(func() error {
-					r := &run{s: s, o: o, window: window}
+					r := &run{s: s, o: o, window: window, keepAlive: keepAlive{max: cand.pings}}
 					p, err := cand.New(&summarizer{r})
 					if err != nil {
 						return err
@@ -79,10 +78,14 @@ func replayOne(ctx context.Context, rec *transcript.Recording, o *Options, files
 	}
 	out := describe(rec, sessions)
 	out.Notes = append(slices.Clip(out.Notes), recordingNotes(sessions, runs[0][none], o)...)
+	if out.Tools = toolUse(sessions, runs[0][none]); out.Tools.note() != "" {
+		out.Notes = append(out.Notes, out.Tools.note())
+	}
 	for w, window := range o.Windows {
 		for c, cand := range o.Candidates {
-			out.Results = append(out.Results, collect(cand.Name, window, runs[w][c], runs[w][none]))
-			out.summarized = out.summarized || slices.ContainsFunc(runs[w][c], func(r *run) bool { return r.summarized })
+			res := collect(cand.Name, window, runs[w][c], runs[w][none])
+			res.summarized = slices.ContainsFunc(runs[w][c], func(r *run) bool { return r.summarized })
+			out.Results = append(out.Results, res)
 		}
 	}
 	return out, nil
@@ -94,7 +97,7 @@ func withNone(candidates []Candidate) ([]Candidate, int) {
 	if i := slices.IndexFunc(candidates, func(c Candidate) bool { return c.Name == none }); i >= 0 {
 		return candidates, i
 	}
-	added := Candidate{none, func(policy.Summarizer) (furl.Policy, error) { return policy.NewSet().Policy(none, policy.Settings{}) }}
+	added := Candidate{Name: none, New: func(policy.Summarizer) (furl.Policy, error) { return policy.NewSet().Policy(none, policy.Settings{}) }}
 	return append(slices.Clip(candidates), added), len(candidates)
 }
 
@@ -165,6 +168,7 @@ func (r *Result) compare(mine, none []outcome) {
 			r.noneDollars += none[i].dollars
 			r.tokens += mine[i].tokens
 			r.noneTokens += none[i].tokens
+			r.penalty.add(mine[i].penalty)
 		}
 	}
 }
@@ -176,7 +180,9 @@ func (r *Result) finish() {
 		r.Cost = &cost
 	}
 	r.CostRatio = bought{r.dollars, r.tokens}.share(bought{r.noneDollars, r.noneTokens})
+	r.PenalisedCostRatio = bought{r.dollars + r.penalty.dollars, r.tokens + r.penalty.tokens}.share(bought{r.noneDollars, r.noneTokens})
 	r.CostShare = r.all.share(r.noneAll)
+	r.PenalisedShare = bought{r.all.dollars + r.allPenalty.dollars, r.all.tokens + r.allPenalty.tokens}.share(r.noneAll)
 }
 
 // share divides dollars, or tokens if no price is known. It is nil if nothing was
@@ -213,6 +219,7 @@ func (r *Result) add(o *Result) {
 	r.Split.add(o.Split)
 	r.OverflowCost += o.OverflowCost
 	r.all.add(o.all)
+	r.allPenalty.add(o.allPenalty)
 	r.CacheBreaks += o.CacheBreaks
 	r.Reductions += o.Reductions
 	r.References += o.References
@@ -224,7 +231,12 @@ func (r *Result) add(o *Result) {
 	r.QuotedLines += o.QuotedLines
 	r.QuotedLinesKept += o.QuotedLinesKept
 	r.Refetches += o.Refetches
+	r.Edits += o.Edits
+	r.BlindEdits += o.BlindEdits
+	r.Pings += o.Pings
+	r.PingCost += o.PingCost
 	r.InvalidRequests += o.InvalidRequests
+	r.summarized = r.summarized || o.summarized
 	if r.FirstRefusal == "" {
 		r.FirstRefusal = o.FirstRefusal
 	}
@@ -246,6 +258,7 @@ func (r *Report) total() {
 			t.noneDollars += res.noneDollars
 			t.tokens += res.tokens
 			t.noneTokens += res.noneTokens
+			t.penalty.add(res.penalty)
 			t.noneAll.add(res.noneAll)
 			t.priced = t.priced || res.priced
 		}

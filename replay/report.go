@@ -43,13 +43,15 @@ type RecordingReport struct {
 	ReportedPeak  int      `json:"reported_peak_tokens"`
 	EstimatedPeak int      `json:"estimated_peak_tokens"`
 	Notes         []string `json:"notes,omitempty"`
-	Results       []Result `json:"results"`
+	// Tools says which recorded tool definitions were never called. It is nil if
+	// the recording has none.
+	Tools   *ToolUse `json:"tools,omitempty"`
+	Results []Result `json:"results"`
 	// Compactions is the number of compactions that the agent itself made.
 	// They apply under every policy.
 	Compactions int `json:"-"`
 
-	unknown    []string // models without an entry in the catalogue
-	summarized bool     // a policy requested a summary
+	unknown []string // models without an entry in the catalogue
 }
 
 // Result is the outcome of one policy and window, for one recording or all.
@@ -81,6 +83,8 @@ type Result struct {
 	// the same requests. It compares tokens if no price is known, and is nil if
 	// nothing was sent.
 	CostShare *float64 `json:"-"`
+	// PenalisedShare is CostShare with the penalty of PenalisedCostRatio.
+	PenalisedShare *float64 `json:"-"`
 	// CostRatio is the input cost, including the policy's own calls, divided by
 	// that of policy none, over the requests that fit under both. It compares
 	// tokens if no price is known, and is null if nothing could be compared.
@@ -89,6 +93,10 @@ type Result struct {
 	// the cache has not expired.
 	CacheBreaks int `json:"cache_breaks"`
 	Reductions  int `json:"reductions"`
+	// Pings is the number of requests that kept a prompt cache alive over a pause
+	// (Options.KeepAlive), PingCost their cost. CostSplit.Own includes it.
+	Pings    int     `json:"pings,omitempty"`
+	PingCost float64 `json:"ping_cost,omitempty"`
 	// References counts identifiers in replies that were in the prompt as
 	// policy none sends it: in a tool result or a user message, and in no
 	// assistant message. OwnReferences counts those that were in an assistant
@@ -103,7 +111,15 @@ type Result struct {
 	QuotedLines          int `json:"quoted_lines"`
 	QuotedLinesKept      int `json:"quoted_lines_kept"`
 	Refetches            int `json:"refetches"`
-	InvalidRequests      int `json:"invalid_requests"`
+	// Edits counts calls that replace text of the prompt as policy none sends it.
+	// An edit is blind if a line that it replaces is no longer in the view.
+	Edits      int `json:"edits"`
+	BlindEdits int `json:"blind_edits"`
+	// PenalisedCostRatio is CostRatio if each blind edit also pays for reading the
+	// text again: a request that reads the prompt from the cache, and writes the
+	// result that had the line.
+	PenalisedCostRatio *float64 `json:"penalised_cost_ratio"`
+	InvalidRequests    int      `json:"invalid_requests"`
 	// FirstRefusal is the provider's error for the first invalid request.
 	FirstRefusal string `json:"first_refusal,omitempty"`
 
@@ -113,10 +129,13 @@ type Result struct {
 	// Sums over the requests that fit under policy none too, for CostRatio.
 	dollars, noneDollars float64
 	tokens, noneTokens   int
+	penalty              bought // of the blind edits of these requests
 	// Sums over all requests, for CostShare.
 	all, noneAll  bought
+	allPenalty    bought
 	priced        bool
 	windowsDiffer bool
+	summarized    bool // the policy requested summaries
 }
 
 // inWindow notes the context window of some of the requests.

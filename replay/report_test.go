@@ -66,7 +66,7 @@ func TestReportJSON(t *testing.T) {
 		"cost_ratio", "cache_breaks", "reductions",
 		"references", "references_kept", "references_recallable",
 		"own_references", "own_references_kept", "own_references_recallable",
-		"quoted_lines", "quoted_lines_kept", "refetches", "invalid_requests",
+		"quoted_lines", "quoted_lines_kept", "refetches", "edits", "blind_edits", "penalised_cost_ratio", "invalid_requests",
 	}
 	want := []string{
 		"recordings", "recordings[].file", "recordings[].format", "recordings[].agent", "recordings[].model",
@@ -164,8 +164,8 @@ func TestReportNotes(t *testing.T) {
 		t.Errorf("notes %q, want none", notes)
 	}
 	p := &asker{}
-	rep := play(t, Options{Candidates: []Candidate{{"asker", func(z policy.Summarizer) (furl.Policy, error) { p.z = z; return p, nil }}}}, ledger(t, "toy").recording())
-	if !slices.Contains(rep.Notes, summaryNote) {
+	rep := play(t, Options{Candidates: []Candidate{{Name: "asker", New: func(z policy.Summarizer) (furl.Policy, error) { p.z = z; return p, nil }}}}, ledger(t, "toy").recording())
+	if !slices.ContainsFunc(rep.Notes, func(n string) bool { return strings.HasPrefix(n, "Summaries of ") }) {
 		t.Errorf("notes %q do not explain the summary", rep.Notes)
 	}
 	rep = play(t, Options{}, ledger(t, "no-such-model").recording(), ledger(t, "").recording())
@@ -178,8 +178,8 @@ func TestReportNotes(t *testing.T) {
 func TestRunErrors(t *testing.T) {
 	odd := ledger(t, "toy")
 	odd.s.Wire = "smoke-signals"
-	broken := Candidate{"broken", func(policy.Summarizer) (furl.Policy, error) { return nil, errors.New("no such thing") }}
-	failing := Candidate{"failing", func(policy.Summarizer) (furl.Policy, error) { return failingPolicy{}, nil }}
+	broken := Candidate{Name: "broken", New: func(policy.Summarizer) (furl.Policy, error) { return nil, errors.New("no such thing") }}
+	failing := Candidate{Name: "failing", New: func(policy.Summarizer) (furl.Policy, error) { return failingPolicy{}, nil }}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, tt := range []struct {

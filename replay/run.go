@@ -34,6 +34,8 @@ type run struct {
 	own        bought    // summaries for the current request
 	summarized bool      // the policy requested a summary
 	current    *request
+	keepAlive  keepAlive
+	tools      float64 // what tool definitions cost that were never called
 
 	// The current request. The slices are reused.
 	list []rendered
@@ -51,7 +53,8 @@ type run struct {
 
 // outcome is the cost of one request, for comparing policies request by request.
 type outcome struct {
-	bought   // the prompt and the policy's own calls
+	bought          // the prompt and the policy's own calls
+	penalty  bought // of the reply's blind edits
 	priced   bool
 	sendable bool
 }
@@ -81,16 +84,31 @@ func (r *run) play(ctx context.Context) error {
 			return fmt.Errorf("session %s, record %d, policy %s: %w", s.id, seq, r.policy.Name(), err)
 		}
 	}
+	r.pingAfterLast()
 	r.out.Series = []Series{r.trail}
 	return nil
 }
 
 // release frees everything except the results of the run.
 func (r *run) release() {
-	*r = run{out: r.out, each: r.each, summarized: r.summarized}
+	*r = run{out: r.out, each: r.each, summarized: r.summarized, tools: r.tools}
+}
+
+// ofFurl reports whether a record is a reduction or a restoration of furl, or of a person
+// who uses it. A replay does not repeat these: the policy decides instead.
+func ofFurl(rec furl.Record) bool {
+	switch rec.Body.(type) {
+	case *furl.Reduction, *furl.Restoration:
+		return rec.By == furl.Furl || rec.By == furl.Person
+	}
+	return false
 }
 
 func (r *run) record(ctx context.Context, rec furl.Record) error {
+	if ofFurl(rec) {
+		r.after[rec.Seq] = r.log.Head()
+		return nil
+	}
 	var err error
 	switch b := rec.Body.(type) {
 	case *furl.Message:
@@ -169,6 +187,7 @@ func (r *run) spans(spans []furl.Span) []furl.Span {
 // request plans, sends and measures one request.
 func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 	model := q.model
+	r.ping(q.at)
 	b := r.budget(q)
 	r.current, r.cache.long = q, q.long
 	rewound := int(r.log.Head()) != r.log.Len()
@@ -200,6 +219,7 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 	}
 	r.validate(q)
 	r.charge(q, b, plan, view)
+	r.pause(q)
 	r.fidelity(q, view)
 	r.after[rec.Parent] = r.log.Head()
 	ex := *q.ex
@@ -214,9 +234,9 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 // budget is the input of the policy.
 func (r *run) budget(q *request) furl.Budget {
 	b := policy.NewBudget(q.model, r.window)
-	b.Counter, b.Fixed, b.Recall = r.s.counter, q.fixed, true
+	b.Counter, b.Fixed, b.Recall = r.s.counter, q.fixed, r.o.Recall || policy.NeedsRecall(r.policy, &b)
 	b.Scale, b.PerItem = r.s.sizes.Scale(), r.s.sizes.PerItem()
-	b.Now, b.LastUse, b.Cold = q.at, r.last, r.model != "" && r.model != q.ex.Model
+	b.Now, b.LastUse, b.Cold = q.at, r.cacheUsed(), r.model != "" && r.model != q.ex.Model
 	b.Size = q.fixed + r.s.sizes.Added(token.PartOfView(r.log.State().View(q.model)))
 	return b
 }
@@ -306,8 +326,9 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	}
 	prices := price.For(&q.model, size)
 	cost := bill(&q.model, s)
-	o := outcome{bought{cost.Input() + r.own.dollars, size + r.own.tokens}, price.Known(prices), !over}
+	o := outcome{bought: bought{cost.Input() + r.own.dollars, size + r.own.tokens}, priced: price.Known(prices), sendable: !over}
 	r.each = append(r.each, o)
+	r.tools += toolsCost(&q.model, s, min(r.s.never, q.fixed))
 	out.Split.Own += r.own.dollars // also if the request does not fit
 	r.own = bought{}
 	cost.Output = float64(q.output) * prices.Output / 1e6
@@ -372,6 +393,11 @@ func (r *run) fidelity(q *request, v *furl.View) {
 	out.QuotedLines += c.Lines
 	out.QuotedLinesKept += c.LinesKept
 	out.Refetches += c.Refetches
+	out.Edits += c.Edits
+	out.BlindEdits += c.BlindEdits
+	if c.BlindEdits > 0 {
+		r.penalise(q)
+	}
 	if c.ReferencesKept == c.References && c.OwnReferencesKept == c.OwnReferences {
 		return
 	}
@@ -385,6 +411,34 @@ func (r *run) fidelity(q *request, v *furl.View) {
 			out.OwnRecallable++
 		}
 	}
+}
+
+// penalise charges the newest outcome with reading again what blind edits replace.
+func (r *run) penalise(q *request) {
+	o := &r.each[len(r.each)-1]
+	size := r.trail.Points[len(r.trail.Points)-1].Tokens
+	prices := price.Complete(price.For(&q.model, size))
+	for i := range q.reply.Edits {
+		if line := r.seen.Blind(i); line != nil {
+			text := r.holder(q, *line)
+			o.penalty.add(bought{(float64(size)*prices.CacheRead + float64(text)*prices.CacheWrite) / 1e6, size + text})
+		}
+	}
+	r.out.allPenalty.add(o.penalty)
+}
+
+// holder returns the size of the newest result that has a line, or of the newest other
+// block that has it, in tokens.
+func (r *run) holder(q *request, line fidelity.Line) int {
+	tokens, inResult := 0, false
+	state := r.log.State()
+	for i, j := range q.reply.LineHolders(line) {
+		_, m := state.Message(i)
+		if b := &m.Blocks[j]; b.IsResult() || !inResult {
+			tokens, inResult = r.s.sizes.Added(token.PartOf(m.Blocks[j:j+1])), b.IsResult()
+		}
+	}
+	return tokens
 }
 
 // recallable reports whether a search of the hidden text finds a block with the

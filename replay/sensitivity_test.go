@@ -3,6 +3,7 @@ package replay
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/furlhq/furl/internal/recordings"
 	"github.com/furlhq/furl/transcript"
@@ -29,7 +30,7 @@ func TestCacheSensitivity(t *testing.T) {
 		{"without furl's breakpoint", Options{noMark: true}},
 		{"reads renew one entry", Options{renewOne: true}},
 		{"both", Options{noMark: true, renewOne: true}},
-		{"all entries five minutes", Options{fiveMinutes: true}},
+		{"all entries five minutes", Options{CacheLifetime: 5 * time.Minute}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := tt.o

@@ -26,11 +26,10 @@ func (z *summarizer) Summarize(_ context.Context, req policy.SummaryRequest) (po
 	extract := policy.Extract{MaxTokens: r.s.summary}
 	text := extract.Text(req.View, req.Hide, r.s.counter)
 	written := r.s.sizes.Added(token.Part{Tokens: r.s.counter.Count(text)})
-	if err := r.render(req.View); err != nil {
+	s, err := z.prompt(req)
+	if err != nil {
 		return policy.Summary{}, err
 	}
-	pieces := append(r.pieces(req.View, q), piece{ID: promptID, Tokens: promptTokens, Positions: 1})
-	s := r.cache.summary(q.model.Caching, q.ex.Model, pieces, q.at)
 	prices := price.For(&q.model, s.prompt())
 	r.own.dollars += bill(&q.model, s).Input() + float64(written)*prices.Output/1e6
 	r.own.tokens += s.prompt() + written
@@ -39,4 +38,17 @@ func (z *summarizer) Summarize(_ context.Context, req policy.SummaryRequest) (po
 		Model: q.ex.Model,
 		Usage: furl.Usage{Input: s.Fresh, CacheRead: s.Read, CacheWrite: s.Write, CacheWrite1h: s.WriteLong, Output: written},
 	}, nil
+}
+
+// prompt is the prompt of the request for a summary, by billing class.
+func (z *summarizer) prompt(req policy.SummaryRequest) (split, error) {
+	r, q := z.r, z.r.current
+	if req.Apart > 0 { // no other request has this text, so none of it is cached
+		return split{Fresh: r.s.sizes.Added(token.Part{Tokens: req.Apart}) + promptTokens}, nil
+	}
+	if err := r.render(req.View); err != nil {
+		return split{}, err
+	}
+	pieces := append(r.pieces(req.View, q), piece{ID: promptID, Tokens: promptTokens, Positions: 1})
+	return r.cache.summary(q.model.Caching, q.ex.Model, pieces, q.at), nil
 }

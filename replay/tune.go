@@ -293,9 +293,11 @@ func (w Wish) closest(list []Setting) string {
 func Recommend(results []Result, window int, wish Wish) (index int, fits bool) {
 	wish = wish.complete()
 	var list []Setting
+	eligible := func(r Result) bool {
+		return r.Window == window && r.CostShare != nil && *r.CostShare >= 0 && *r.CostShare <= math.MaxFloat64 && r.InvalidRequests == 0 && (r.Overflows == 0 || r.Policy == none)
+	}
 	for i := range results {
-		r := &results[i]
-		if r.Window == window && r.CostShare != nil && *r.CostShare >= 0 && *r.CostShare <= math.MaxFloat64 && r.InvalidRequests == 0 && (r.Overflows == 0 || r.Policy == none) {
+		if r := &results[i]; eligible(*r) {
 			list = append(list, Setting{
 				Policy: r.Policy, Cost: *r.CostShare,
 				Names: shareKept(r.ReferencesKept, r.References), Lines: shareKept(r.QuotedLinesKept, r.QuotedLines), unsent: r.Unsent(),
@@ -311,7 +313,7 @@ func Recommend(results []Result, window int, wish Wish) (index int, fits bool) {
 	if policy == "" {
 		return -1, false
 	}
-	return slices.IndexFunc(results, func(r Result) bool { return r.Policy == policy && r.Window == window }), fits
+	return slices.IndexFunc(results, func(r Result) bool { return r.Policy == policy && eligible(r) }), fits
 }
 
 // atLeast compares shares with a tolerance for rounding.

@@ -136,4 +136,8 @@ func TestRecommend(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
+	twice := []Result{all, {Policy: "a"}, result("a", 0.5, 99, 99)} // a report that was put together by hand
+	if i, _ := Recommend(twice, 0, Wish{}); i != 2 {
+		t.Errorf("of two results of a policy, number %d was chosen, which has no cost", i)
+	}
 }

@@ -11,11 +11,14 @@
 //   - A quoted line is a line of the reply's text or argument strings that
 //     repeats one of an earlier tool result, see lexer.Fold and Variants.
 //   - A repeat is a call with the name and arguments of an earlier one.
+//   - An edit is a call that replaces text, of which at least one line of
+//     minLine characters is on the path, see Replaced.
 //
 // Names, lines and calls count once per request. They are still visible if a
 // block that contains them is shown as recorded, or if a placeholder contains
 // them. A repeat counts as a repeated call if the earlier call has a result
-// and no such result is shown as recorded.
+// and no such result is shown as recorded. An edit is blind if a line that it
+// replaces is no longer visible: the agent would have had to read the file again.
 //
 // None of this depends on a policy: a Tracker goes over a recording once and
 // returns a Reply for each request, and a Seen compares a Reply with any
@@ -34,6 +37,7 @@ type Reply struct {
 	Refs    []Ref
 	Lines   []Line
 	Repeats []Repeat
+	Edits   []Edit
 
 	base []uint32 // number of the first block of each message before the reply
 }

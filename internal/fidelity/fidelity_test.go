@@ -160,14 +160,14 @@ func TestSeen(t *testing.T) {
 		items []furl.Item
 		want  Count
 	}{
-		{"everything", nil, Count{4, 4, 3, 3, 3, 3, 0}},
-		{"one result", []furl.Item{hide(4, 0, "[hidden]")}, Count{4, 2, 3, 3, 3, 1, 1}},
-		{"a placeholder with names", []furl.Item{hide(4, 0, "[hidden; names: s.db.Write]")}, Count{4, 3, 3, 3, 3, 1, 1}},
-		{"a placeholder with lines", []furl.Item{hide(4, 0, "…\n 4\treturn s.db.Write(ctx, encodeAll(recs))\n")}, Count{4, 3, 3, 3, 3, 2, 1}},
-		{"both results", []furl.Item{hide(4, 0, "-"), hide(5, 0, "-")}, Count{4, 1, 3, 3, 3, 0, 2}},
-		{"arguments too", []furl.Item{hide(4, 0, "-"), hide(5, 0, "-"), hide(3, 3, `{"pattern":"[hidden]"}`)}, Count{4, 1, 3, 2, 3, 0, 2}},
-		{"arguments that name", []furl.Item{hide(4, 0, "-"), hide(5, 0, "-"), hide(3, 3, `{"pattern":"s\nencodeAll"}`)}, Count{4, 1, 3, 3, 3, 0, 2}},
-		{"the front", []furl.Item{{Spans: []furl.Span{{First: furl.Pos{Msg: 2}, Last: furl.Pos{Msg: 5}}}, Show: mark}}, Count{4, 1, 3, 2, 3, 0, 2}},
+		{"everything", nil, Count{4, 4, 3, 3, 3, 3, 0, 0, 0}},
+		{"one result", []furl.Item{hide(4, 0, "[hidden]")}, Count{4, 2, 3, 3, 3, 1, 1, 0, 0}},
+		{"a placeholder with names", []furl.Item{hide(4, 0, "[hidden; names: s.db.Write]")}, Count{4, 3, 3, 3, 3, 1, 1, 0, 0}},
+		{"a placeholder with lines", []furl.Item{hide(4, 0, "…\n 4\treturn s.db.Write(ctx, encodeAll(recs))\n")}, Count{4, 3, 3, 3, 3, 2, 1, 0, 0}},
+		{"both results", []furl.Item{hide(4, 0, "-"), hide(5, 0, "-")}, Count{4, 1, 3, 3, 3, 0, 2, 0, 0}},
+		{"arguments too", []furl.Item{hide(4, 0, "-"), hide(5, 0, "-"), hide(3, 3, `{"pattern":"[hidden]"}`)}, Count{4, 1, 3, 2, 3, 0, 2, 0, 0}},
+		{"arguments that name", []furl.Item{hide(4, 0, "-"), hide(5, 0, "-"), hide(3, 3, `{"pattern":"s\nencodeAll"}`)}, Count{4, 1, 3, 3, 3, 0, 2, 0, 0}},
+		{"the front", []furl.Item{{Spans: []furl.Span{{First: furl.Pos{Msg: 2}, Last: furl.Pos{Msg: 5}}}, Show: mark}}, Count{4, 1, 3, 2, 3, 0, 2, 0, 0}},
 	}
 	var seen Seen // one for all, to check that it does not keep stale state
 	for _, tt := range tests {
@@ -186,7 +186,7 @@ func TestSeen(t *testing.T) {
 	// The part of the reply that was visible in that view.
 	rest := seen.Reply()
 	seen.Look(rest, logOf(t, conversation()).State().View(furl.Model{}))
-	if got, want := seen.Count(), (Count{1, 1, 2, 2, 0, 0, 0}); got != want {
+	if got, want := seen.Count(), (Count{1, 1, 2, 2, 0, 0, 0, 0, 0}); got != want {
 		t.Errorf("restricted: %+v, want %+v", got, want)
 	}
 }

@@ -31,6 +31,7 @@ type Count struct {
 	OwnReferences, OwnReferencesKept int
 	Lines, LinesKept                 int
 	Refetches                        int
+	Edits, BlindEdits                int
 }
 
 // Look compares the view of a request with the reply to it. The view's path
@@ -99,7 +100,10 @@ func (s *Seen) Ref(i int) bool {
 // Line reports whether the reply's quoted line i is completely visible in the
 // view.
 func (s *Seen) Line(i int) bool {
-	line := &s.reply.Lines[i]
+	return s.visible(&s.reply.Lines[i])
+}
+
+func (s *Seen) visible(line *Line) bool {
 	return s.shown.hasAny(line.holders) || s.texts.hasAny(s.lines[line.Text])
 }
 
@@ -134,14 +138,20 @@ func (s *Seen) Count() Count {
 			c.Refetches++
 		}
 	}
+	for i := range s.reply.Edits {
+		c.Edits++
+		if s.Blind(i) != nil {
+			c.BlindEdits++
+		}
+	}
 	return c
 }
 
-// Reply returns the reply with only those references and lines that are
+// Reply returns the reply with only those references, lines and edits that are
 // visible in the view. If the view is the one that was sent, these are the
 // ones that the recorded agent could have used.
 func (s *Seen) Reply() *Reply {
-	r := &Reply{Repeats: s.reply.Repeats, base: s.reply.base}
+	r := &Reply{Repeats: s.reply.Repeats, Edits: s.visibleEdits(), base: s.reply.base}
 	for i := range s.reply.Refs {
 		if s.Ref(i) {
 			r.Refs = append(r.Refs, s.reply.Refs[i])

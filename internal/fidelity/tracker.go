@@ -122,6 +122,7 @@ func (t *Tracker) Reply(msgs ...*furl.Message) *Reply {
 			}
 			if b.Kind == furl.KindCall {
 				t.repeat(r, b, &calls)
+				t.edits(r, b)
 			}
 		}
 	}

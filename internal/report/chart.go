@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -33,11 +34,15 @@ type chart struct {
 
 // timeline is the data of the drawing, embedded in the page as JSON.
 type timeline struct {
-	Requests int     `json:"requests"`
-	Top      int     `json:"top"` // of the axis, in tokens
-	Window   int     `json:"window,omitempty"`
-	Lines    []line  `json:"lines"`
-	Pauses   []pause `json:"pauses,omitempty"`
+	Requests int `json:"requests"`
+	Top      int `json:"top"` // of the axis, in tokens
+	Window   int `json:"window,omitempty"`
+	// From and To are the requests that the chart shows at first, because the policies
+	// differ only there; 0: all.
+	From   int     `json:"from,omitempty"`
+	To     int     `json:"to,omitempty"`
+	Lines  []line  `json:"lines"`
+	Pauses []pause `json:"pauses,omitempty"`
 }
 
 // pause is a time before a request in which the prompt cache expired.
@@ -58,6 +63,15 @@ type reduction struct {
 	Request                int
 	removed                int
 }
+
+// From is the first request that the chart shows at first.
+func (c *chart) From() string { return count(c.Timeline.From) }
+
+// To is the last request that the chart shows at first.
+func (c *chart) To() string { return count(c.Timeline.To) }
+
+// All is the number of requests.
+func (c *chart) All() string { return count(c.Requests) }
 
 // newChart shows the longest session of a recording. It returns nil if no
 // session has a request.
@@ -89,6 +103,7 @@ func newChart(id, title string, rec *replay.RecordingReport, results []replay.Re
 			c.largest(k.Name, s.Points)
 		}
 	}
+	c.focus(results, session)
 	c.pauses(at(results[0].Series, session).Points)
 	c.summarize()
 	return c
@@ -152,6 +167,41 @@ func (c *chart) scale(largest, window int) {
 		c.Timeline.Window = window
 	}
 	c.Timeline.Top = max(top, 1)
+}
+
+// Bounds on the part of a session on which a chart opens.
+const (
+	focusShare = 0.85 // of the requests; if it is more, the chart shows all
+	leastFocus = 12   // requests
+	noticeable = 0.01 // a difference, as a share of the axis
+)
+
+// focus finds the part of the session in which the policies differ, and sets the chart to
+// open on it, with some requests before and after it.
+func (c *chart) focus(results []replay.Result, session int) {
+	first, last := 0, 0
+	for n := range c.Requests {
+		least, most := math.MaxInt, 0
+		for i := range results {
+			if p := at(results[i].Series, session).Points; n < len(p) {
+				size := min(bounded(p[n].Tokens), c.Timeline.Top)
+				least, most = min(least, size), max(most, size)
+			}
+		}
+		if float64(most-least) > noticeable*float64(c.Timeline.Top) {
+			if last = n + 1; first == 0 {
+				first = last
+			}
+		}
+	}
+	if first == 0 {
+		return
+	}
+	margin := max(2, (last-first+1)/12, (leastFocus-(last-first+1)+1)/2)
+	from, to := max(1, first-margin), min(c.Requests, last+margin)
+	if float64(to-from+1) <= focusShare*float64(c.Requests) {
+		c.Timeline.From, c.Timeline.To = from, to
+	}
 }
 
 func (c *chart) row(k key, points []replay.Point) {

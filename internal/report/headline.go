@@ -16,6 +16,7 @@ type headline struct {
 	After     string // text after its name
 	Sentences []string
 	Tiles     []tile
+	Part      bool // of a page that has a heading of its own
 }
 
 // tile is one number of the headline's policy, compared with the recording.
@@ -63,6 +64,24 @@ func newHeadline(totals []replay.Result, subject int, fits bool, wish replay.Wis
 		h.tiles(&totals[subject], &totals[everything])
 	}
 	return h
+}
+
+// Outcome says what a policy would have changed: the cost and what stayed visible.
+func Outcome(r *replay.Result) string {
+	if !comparable(r) {
+		return "Its cost cannot be compared."
+	}
+	text := "Would have " + changed(r)
+	if math.Abs(*r.CostShare-1) < 0.0005 {
+		text = "Would have cost the same"
+	}
+	if r.References > 0 {
+		text += " and kept " + keptOf(r) + " visible"
+	}
+	if n := r.Unsent(); n > 0 {
+		text += fmt.Sprintf("; %s would not have fit the context window", counted(n, "request"))
+	}
+	return text + "."
 }
 
 // keptOf is the share of the identifiers that a policy kept visible.

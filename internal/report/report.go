@@ -1,7 +1,8 @@
 // Package report renders a replay as one HTML page that works from disk,
 // without a network. Texts, tables and bars are HTML. The page's script draws
 // the two charts (cost against what stayed visible, and prompt size over time)
-// with uPlot, from JSON in the page.
+// with uPlot, from JSON in the page. Another page can have the same charts:
+// Part renders them, and Style and Script are what they need.
 //
 // File names, models, notes and all else that comes from recordings is text:
 // it is cleaned (see clean) and html/template escapes it for its context, JSON
@@ -19,6 +20,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/furlhq/furl/internal/look"
 	"github.com/furlhq/furl/internal/uplot"
 	"github.com/furlhq/furl/replay"
 )
@@ -27,15 +29,35 @@ import (
 var files embed.FS
 
 var (
-	style  = uplot.Style + "\n" + read("page/page.css")
-	script = strings.Join([]string{
-		strings.TrimSpace(uplot.Script), read("page/plot.js"), read("page/timeline.js"), read("page/scatter.js"), read("page/page.js"),
-	}, "\n")
-	pages = template.Must(template.New("").Funcs(template.FuncMap{
+	style  = look.Style + "\n" + Style + "\n" + read("page/page.css")
+	script = Script + "\n" + read("page/page.js")
+	pages  = template.Must(template.New("").Funcs(template.FuncMap{
 		"dict":    dict,
 		"columns": func() []column { return measures },
 	}).ParseFS(files, "page/*.tmpl"))
 )
+
+// Style is the style sheet of charts and their tables. It follows look.Style.
+var Style = uplot.Style + "\n" + read("page/charts.css")
+
+// Script draws charts and makes their tables sortable, in a page that has a Part. It is a
+// classic script, to be run after the page's elements are there.
+var Script = strings.Join([]string{
+	strings.TrimSpace(uplot.Script), read("page/plot.js"), read("page/timeline.js"), read("page/scatter.js"), read("page/tables.js"),
+}, "\n")
+
+// Part writes what a page shows of a replay: the outcome, bars, charts and measures, and how
+// they are measured. Its headings start at the second level. It only fails if w does.
+func Part(w io.Writer, rep *replay.Report) error {
+	p := newPage(rep)
+	for i := range p.Panels {
+		p.Panels[i].Headline.Part = true
+	}
+	if err := pages.ExecuteTemplate(w, "part", p); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
 
 // HTML writes the page. It has charts of the 30 recordings in which the
 // policies differ most, and tables of up to 5,000 recordings; it says how many it leaves

@@ -103,7 +103,7 @@ function draw(plot) {
   plot.u?.destroy();
   const width = paper.on ? paper.width * paper.scale : plot.element.clientWidth;
   plot.u = plot.build(width, paper.on ? paper.scale : 1);
-  if (view) plot.u.setScale('x', { min: view.min, max: view.max });
+  if (view || plot.start) plot.u.setScale('x', view ? { min: view.min, max: view.max } : plot.start);
 }
 
 const resized = new ResizeObserver((entries) => {
@@ -117,9 +117,10 @@ const resized = new ResizeObserver((entries) => {
   }
 });
 
-// Shows a chart in an element: build(width, scale) returns a uPlot in it.
-function addPlot(target, build) {
-  const plot = { element: target, build, u: null };
+// Shows a chart in an element: build(width, scale) returns a uPlot in it. start is the part of the x axis that it shows at
+// first, if that is not all of it.
+function addPlot(target, build, start) {
+  const plot = { element: target, build, start, u: null };
   plots.push(plot);
   resized.observe(target);
   return plot;

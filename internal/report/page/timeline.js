@@ -186,7 +186,7 @@ function timeline(panel, target, data, hidden) {
       if (pauses.has(request)) notes.unshift(`after a pause of ${pauses.get(request)}`);
       showTip(u, u.valToPos(request, 'x'), head, ...notes.map((n) => element('p', { textContent: n })), element('div', {}, ...cells));
     }
-  });
+  }, data.from && { min: data.from, max: data.to });
 }
 
 // The keys of a timeline: arrows move by requests, plus and minus zoom.
@@ -236,6 +236,13 @@ for (const section of all('.timeline')) {
     const data = JSON.parse(figure.querySelector('script').textContent);
     const plot = timeline(panel, figure.querySelector('.plot'), data, hidden);
     timelineKeys(plot, data);
+    const whole = figure.querySelector('[data-whole]');
+    if (whole) {
+      whole.addEventListener('click', () => {
+        plot.u.setScale('x', { min: 1, max: data.requests });
+        figure.querySelector('.focus').remove();
+      });
+    }
     charts.set(figure, plot);
   };
   if (select) {
