@@ -24,6 +24,10 @@ type ExportOptions struct {
 	// Model is the model that receives the view; it decides which thinking is
 	// shown. The zero value shows all thinking.
 	Model furl.Model
+	// Structure leaves out everything that somebody wrote: texts, titles, names, paths
+	// and dates. Roles, kinds, sizes and times since the start remain. It is for the
+	// format html only.
+	Structure bool
 	// Progress, if set, is called from time to time with the amount done and
 	// the total, in messages, or in records for the furl format.
 	Progress func(done, total int)
@@ -81,7 +85,7 @@ func ExportFormats() []ExportFormat { return slices.Clone(exportFormats) }
 //
 // Export returns an *UnknownExportError for an unknown name, an error
 // wrapping furl.ErrNotOnPath if At is not in the log, and an error if At or
-// View is set for a format that is Whole; nothing has been written then.
+// View is set for a format that is Whole, or Structure for one other than html; nothing has been written then.
 // Later errors come from w or from ctx, which is checked between messages;
 // the output is then incomplete. Content that the format cannot represent is
 // not an error; it is listed in Exported.Notes.
@@ -103,6 +107,9 @@ func Export(ctx context.Context, w io.Writer, format string, s *Session, opts *E
 	}
 	if f.Whole && (x.opts.At != 0 || x.opts.View) {
 		return nil, fmt.Errorf("export as %s: this format contains the whole session: remove the record and the view", format)
+	}
+	if x.opts.Structure && f.Name != "html" {
+		return nil, fmt.Errorf("export as %s: only the format html can have the structure without content", format)
 	}
 	if err := x.cut(f.Whole); err != nil {
 		return nil, fmt.Errorf("export as %s: %w", format, err)

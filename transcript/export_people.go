@@ -13,7 +13,7 @@ func (x *exporter) writeHTML() error     { return x.writeReadable((*readable.Ses
 
 func (x *exporter) writeReadable(write func(*readable.Session, io.Writer, readable.Step) error) error {
 	r := &readable.Session{
-		ID: x.s.ID, Title: x.s.Title, Model: x.s.Model, Preamble: x.s.Preamble, Log: x.s.Log, State: x.state,
+		ID: x.s.ID, Title: x.s.Title, Model: x.s.Model, Preamble: x.s.Preamble, Log: x.s.Log, State: x.state, Structure: x.opts.Structure,
 	}
 	x.done.Messages = x.state.Len()
 	if x.opts.View {
@@ -32,7 +32,7 @@ func (x *exporter) writeReadable(write func(*readable.Session, io.Writer, readab
 			images += len(m.Blocks[j].Media)
 		}
 	}
-	if images > 0 {
+	if images > 0 && !x.opts.Structure {
 		x.note("images and documents are replaced by their names")
 	}
 	return write(r, x.w, x.progress)

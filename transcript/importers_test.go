@@ -3,6 +3,7 @@ package transcript
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/furlhq/furl"
@@ -17,6 +18,32 @@ func recordingsDir(t testing.TB) string {
 		t.Skip("set FURL_RECORDINGS to the folder of recordings to run this test")
 	}
 	return dir
+}
+
+// eachRecording calls f for all recordings, under the race detector for the short ones.
+func eachRecording(t *testing.T, f func(name string, rec *Recording)) {
+	t.Helper()
+	dir := recordingsDir(t)
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || isLarge(path) {
+			return err
+		}
+		rec, err := ReadFile(path)
+		if err != nil || raceDetector && isLong(rec) {
+			return nil // not a recording, or a long one
+		}
+		f(strings.TrimPrefix(path, dir+"/"), rec)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isLarge reports whether it takes too long to read a file under the race detector.
+func isLarge(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && raceDetector && info.Size() > 350_000
 }
 
 // isLong reports whether a recording is too long for tests under the race detector.

@@ -85,6 +85,9 @@ func TestManifest(t *testing.T) {
 			if !known {
 				t.Skipf("unknown format %q in the manifest", f.Format)
 			}
+			if isLarge(filepath.Join(dir, f.File)) {
+				return
+			}
 			rec, err := ReadFile(filepath.Join(dir, f.File))
 			if _, ok := errors.AsType[*UnknownFormatError](err); ok && format == "" {
 				return

@@ -3,9 +3,6 @@ package transcript
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/furlhq/furl"
@@ -86,28 +83,13 @@ func checkRequests(t *testing.T, s *Session, prefill bool) int {
 
 // Every request of every recording is one that its provider would accept.
 func TestRecordingsAreValid(t *testing.T) {
-	dir := recordingsDir(t)
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		rec, err := ReadFile(path)
-		if err != nil {
-			return nil // not a recording
-		}
-		if raceDetector && isLong(rec) {
-			return nil
-		}
-		t.Run(strings.TrimPrefix(path, dir+"/"), func(t *testing.T) {
+	eachRecording(t, func(name string, rec *Recording) {
+		t.Run(name, func(t *testing.T) {
 			n := 0
 			for _, s := range rec.Sessions {
 				n += checkRequests(t, s, rec.Format == claudeCode.name) // its oldest models accept it
 			}
 			t.Logf("%s: %d requests", rec.Format, n)
 		})
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -24,7 +24,7 @@ func TestHTMLInABrowser(t *testing.T) {
 		"there are no messages":         `document.querySelectorAll("article").length > 5`,
 		"nothing is dimmed":             `document.querySelectorAll(".dimmed").length > 0`,
 		"a marker is open":              `document.querySelectorAll(".marker details:not([open])").length > 0`,
-		"a link leads nowhere":          `[...document.querySelectorAll("a")].every(a => document.getElementById(a.hash.slice(1)))`,
+		"a link leads nowhere":          `[...document.querySelectorAll("a")].every(a => document.getElementById(a.getAttribute("href").slice(1)))`,
 		"there are scripts or handlers": `document.scripts.length === 0 && ![...document.querySelectorAll("*")].some(e => [...e.attributes].some(a => a.name.startsWith("on")))`,
 	} {
 		if !browsertest.Eval[bool](p, expression) {

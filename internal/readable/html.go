@@ -8,6 +8,9 @@ import (
 	"html/template"
 	"io"
 	"strings"
+
+	"github.com/furlhq/furl/internal/look"
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 //go:embed page.tmpl
@@ -20,7 +23,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"text":  Visible,
 	"line":  func(s string) string { return Line(s, 300) },
 	"role":  roleClass,
-	"words": func(n int, word string) string { return plural(n, word) },
+	"words": func(n int, word string) string { return numbers.Count(n, word) },
 }).Parse(pageText))
 
 // roleClass returns the style class of a role.
@@ -41,20 +44,26 @@ type top struct {
 	Shown    int
 	ViewOnly bool
 	Given    []given
+	Ribbon   *ribbon
+	Figures  []figure
 }
 
 // HTML writes the session as one page without scripts and external resources,
 // and with a policy that forbids both. Long results, calls and thinking are
-// collapsed; hidden messages are dimmed and labelled with the reduction.
+// collapsed; hidden messages are dimmed and labelled with the reduction. The
+// context is a strip to scale of its tokens, with the size of the prompt at each request.
 func (s *Session) HTML(w io.Writer, step Step) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	// The checksum must cover the style exactly as in the page.
-	style := "\n" + strings.TrimSpace(pageStyle) + "\n"
+	style := "\n" + strings.TrimSpace(look.Style) + "\n" + strings.TrimSpace(pageStyle) + "\n"
 	sum := sha256.Sum256([]byte(style))
 	t := top{
 		Session: s, Style: template.CSS(style), Messages: s.State.Len(), ViewOnly: s.View != nil, Given: s.given(),
 		CSP: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
 	}
+	path := s.Log.Path(s.State.Head())
+	t.Ribbon = s.ribbon(path)
+	t.Figures = s.figures(path, t.Ribbon)
 	if s.View != nil {
 		t.Shown = len(s.View.Messages)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 // Markdown writes the session as CommonMark. All texts of the session are in
@@ -19,9 +21,9 @@ func (s *Session) Markdown(w io.Writer, step Step) error {
 	m.printf("# %s\n\n", escape(Line(title, 200)))
 	m.item("session", s.ID)
 	m.item("model", s.Model)
-	m.printf("- %s\n", plural(s.State.Len(), "message"))
+	m.printf("- %s\n", numbers.Count(s.State.Len(), "message"))
 	if s.View != nil {
-		m.printf("- what the model sees: %s messages, including markers\n", thousands(len(s.View.Messages)))
+		m.printf("- what the model sees: %s messages, including markers\n", numbers.Thousands(len(s.View.Messages)))
 	}
 	m.printf("\n")
 	for _, g := range s.given() {

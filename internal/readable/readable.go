@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 // Session is one conversation of a session's log.
@@ -25,6 +26,10 @@ type Session struct {
 	State *furl.State
 	// View, if set, is shown instead of the transcript: what the model sees.
 	View *furl.View
+	// Structure leaves out everything that somebody wrote: texts, titles, names, paths and
+	// dates. Roles, kinds, sizes and times since the start remain, and the names of tools
+	// that common agents have built in.
+	Structure bool
 }
 
 // Step is called after each entry with the number of entries written and the
@@ -57,6 +62,7 @@ type block struct {
 	Hidden  string
 	By      furl.Seq
 	Instead string
+	Bare    bool // the block has a label only
 }
 
 // marker is shown where something was reduced.
@@ -90,26 +96,42 @@ type builder struct {
 	names map[string]string        // of tools, by call
 	texts map[furl.Seq][]shownText // of reductions, as far as needed
 	size  string                   // of the prompt that the next reply answers
+	start time.Time                // of the first record, for a structure
 }
 
 func newBuilder(s *Session) *builder {
-	return &builder{s: s, names: make(map[string]string), texts: make(map[furl.Seq][]shownText)}
+	b := &builder{s: s, names: make(map[string]string), texts: make(map[furl.Seq][]shownText)}
+	for i := 0; i < s.State.Len() && b.start.IsZero(); i++ {
+		b.start = s.State.Time(i)
+	}
+	return b
+}
+
+// at writes the time of a record.
+func (b *builder) at(t time.Time) string {
+	if b.s.Structure {
+		return b.since(t)
+	}
+	return stamp(t)
 }
 
 func (b *builder) record(r furl.Record) entry {
-	e := entry{Seq: r.Seq, At: stamp(r.At)}
+	e := entry{Seq: r.Seq, At: b.at(r.At)}
 	switch body := r.Body.(type) {
 	case *furl.Message:
 		b.message(&e, body)
 	case *furl.Reduction:
 		e.Marker = b.marker(r.Seq, body)
+		if b.s.Structure {
+			b.structureMarker(e.Marker, body)
+		}
 	case *furl.Takeover:
 		e.Note = b.takenOver(body)
 	case *furl.Restoration:
 		e.Note = restored(body)
 	case *furl.Exchange:
 		if n := body.Usage.Prompt(); n > 0 {
-			b.size = thousands(n) + " tokens sent"
+			b.size = numbers.Thousands(n) + " tokens sent"
 		}
 		return entry{}
 	}
@@ -117,7 +139,7 @@ func (b *builder) record(r furl.Record) entry {
 }
 
 func (b *builder) message(e *entry, m *furl.Message) {
-	e.Who = string(m.Role)
+	e.Who = b.role(m)
 	if m.Role == furl.RoleAssistant {
 		e.Size, b.size = b.size, ""
 	}
@@ -133,6 +155,9 @@ func (b *builder) message(e *entry, m *furl.Message) {
 				hidden++
 				first = by
 			}
+			if b.s.Structure {
+				blk.Instead = ""
+			}
 		}
 		e.Blocks = append(e.Blocks, blk)
 	}
@@ -142,6 +167,14 @@ func (b *builder) message(e *entry, m *furl.Message) {
 			e.Blocks[i].Hidden = ""
 		}
 	}
+}
+
+// role returns the role of a message.
+func (b *builder) role(m *furl.Message) string {
+	if b.s.Structure {
+		return roleOf(m.Role)
+	}
+	return string(m.Role)
 }
 
 // instead returns the text that reduction by shows instead of a block; gone
@@ -197,6 +230,9 @@ func (b *builder) hiddenBy(by furl.Seq) string {
 	if !ok {
 		return "hidden"
 	}
+	if b.s.Structure {
+		return fmt.Sprintf("hidden by record %d", by)
+	}
 	return fmt.Sprintf("hidden by %s, record %d", red.Stage, by)
 }
 
@@ -206,10 +242,13 @@ const (
 )
 
 func (b *builder) block(blk *furl.Block) block {
+	if b.s.Structure {
+		return b.structureBlock(blk)
+	}
 	out := block{Kind: blk.Kind.String(), Text: blk.Text, Failed: blk.Error}
 	size := ""
 	if blk.Tokens > 0 {
-		size = ", " + plural(blk.Tokens, "token")
+		size = ", " + numbers.Count(blk.Tokens, "token")
 	}
 	if blk.Observation {
 		out.Label = "observation"
@@ -263,7 +302,7 @@ func media(m *furl.Media) string {
 	if m.Width > 0 && m.Height > 0 {
 		text += fmt.Sprintf(", %d×%d", m.Width, m.Height)
 	}
-	return text + fmt.Sprintf(", %s]", plural(m.Bytes, "byte"))
+	return text + fmt.Sprintf(", %s]", numbers.Count(m.Bytes, "byte"))
 }
 
 func (b *builder) marker(seq furl.Seq, red *furl.Reduction) *marker {
@@ -278,16 +317,16 @@ func (b *builder) marker(seq furl.Seq, red *furl.Reduction) *marker {
 		}
 	}
 	m.Caption = "The model sees instead:"
-	what := plural(blocks, "block") + " hidden"
+	what := numbers.Count(blocks, "block") + " hidden"
 	if len(m.Texts) > 0 {
-		what = plural(messages, "message") + " hidden"
+		what = numbers.Count(messages, "message") + " hidden"
 	}
 	m.Title = red.Stage + " — " + what
 	if sum := red.Summary; sum != nil {
 		if sum.Messages > 0 {
 			messages = sum.Messages
 		}
-		m.Title = fmt.Sprintf("Context Compacted #%d — %s archived", sum.Number, plural(messages, "message"))
+		m.Title = fmt.Sprintf("Context Compacted #%d — %s archived", sum.Number, numbers.Count(messages, "message"))
 		if sum.Model != "" || red.Stage == "compact" {
 			m.Caption = "Summary from LLM:"
 		}
@@ -297,9 +336,9 @@ func (b *builder) marker(seq furl.Seq, red *furl.Reduction) *marker {
 	}
 	switch freed := red.Before - red.After; {
 	case red.Summary != nil && red.After == 0 && red.Before > 0: // not recorded; the summary remains
-		m.Title += ", " + plural(red.Before, "token") + " before"
+		m.Title += ", " + numbers.Count(red.Before, "token") + " before"
 	case freed > 0:
-		m.Title += ", ~" + plural(freed, "token") + " freed"
+		m.Title += ", ~" + numbers.Count(freed, "token") + " freed"
 	}
 	return m
 }
@@ -340,7 +379,9 @@ func words(m *furl.Message) string {
 func (b *builder) takenOver(t *furl.Takeover) string {
 	var parts []string
 	for seq, body := range t.Taken() {
-		if red, ok := body.(*furl.Reduction); ok {
+		if red, ok := body.(*furl.Reduction); ok && b.s.Structure {
+			parts = append(parts, fmt.Sprintf("record %d", seq))
+		} else if ok {
 			parts = append(parts, fmt.Sprintf("record %d (%s)", seq, red.Stage))
 		}
 	}
@@ -397,15 +438,15 @@ func (s *Session) viewEntries() iter.Seq[entry] {
 			for unit < len(s.View.Units)-1 && s.View.Units[unit].Last < i {
 				unit++
 			}
-			e := entry{Seq: sh.Seq, Who: string(sh.Msg.Role)}
+			e := entry{Seq: sh.Seq, Who: b.role(sh.Msg)}
 			if sh.Index >= 0 {
-				e.At = stamp(s.State.Time(sh.Index))
+				e.At = b.at(s.State.Time(sh.Index))
 			} else {
 				e.Note = "a marker"
 				if u := &s.View.Units[unit]; u.Kind == furl.UnitMark && u.First <= i && i <= u.Last {
-					e.Note = "in place of " + plural(u.Messages, "message")
+					e.Note = "in place of " + numbers.Count(u.Messages, "message")
 					if u.Hidden > 0 {
-						e.Note += " with " + plural(u.Hidden, "token")
+						e.Note += " with " + numbers.Count(u.Hidden, "token")
 					}
 				}
 				e.Note += ", " + b.hiddenBy(sh.By)
@@ -414,7 +455,10 @@ func (s *Session) viewEntries() iter.Seq[entry] {
 				sb := &sh.Blocks[j]
 				blk := b.block(sb.Block)
 				if sb.By != 0 {
-					blk.Hidden, blk.Text, blk.Open = b.hiddenBy(sb.By), sb.Text, true
+					blk.Hidden = b.hiddenBy(sb.By)
+					if !s.Structure {
+						blk.Text, blk.Open = sb.Text, true
+					}
 				}
 				e.Blocks = append(e.Blocks, blk)
 			}
@@ -436,6 +480,12 @@ func (s *Session) given() (list []given) {
 		if b.Kind != furl.KindText {
 			g.Label = "definition of a " + b.Name
 		}
+		if s.Structure {
+			if g.Text = ""; b.Kind != furl.KindText {
+				g.Label = "definition of a tool"
+			}
+			g.Label += ", " + numbers.Count(b.Tokens, "token")
+		}
 		list = append(list, g)
 	}
 	return list
@@ -450,23 +500,4 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.Format("2006-01-02 15:04:05 -07:00")
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return thousands(n) + " " + word + "s"
-}
-
-// thousands formats a number with commas.
-func thousands(n int) string {
-	if n < 0 {
-		return "-" + thousands(-n)
-	}
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

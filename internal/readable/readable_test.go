@@ -82,6 +82,10 @@ func sessions(t *testing.T, f func(s *Session)) {
 		f(s)
 		s.View = s.State.View(furl.Model{})
 		f(s)
+		s.Structure = true
+		f(s)
+		s.View = nil
+		f(s)
 	}
 }
 
@@ -89,7 +93,10 @@ func sessions(t *testing.T, f func(s *Session)) {
 var allowed = map[string][]string{
 	"html": {"lang"}, "head": nil, "meta": {"charset", "http-equiv", "content", "name"}, "title": nil, "style": nil, "body": nil,
 	"header": nil, "h1": nil, "h2": nil, "p": {"class", "id"}, "code": nil, "main": nil, "details": {"class", "open"}, "summary": nil, "pre": nil,
-	"article": {"class", "id"}, "section": {"class", "id"}, "span": {"aria-hidden", "class"}, "a": {"href", "class"}, "div": {"class"},
+	"article": {"class", "id"}, "section": {"class", "id"}, "span": {"aria-hidden", "class"}, "a": {"href", "class", "tabindex"}, "div": {"class"},
+	"svg": {"class", "width", "height", "viewBox", "preserveAspectRatio", "aria-hidden"}, "defs": nil, "pattern": {"id", "width", "height", "patternUnits", "patternTransform"},
+	"rect": {"class", "x", "y", "width", "height", "fill"}, "path": {"class", "d"}, "polyline": {"points"},
+	"ul": {"class"}, "li": nil, "b": nil, "dl": {"class"}, "dt": nil, "dd": nil,
 }
 
 // No text of a session becomes markup.
@@ -255,7 +262,7 @@ func FuzzInert(f *testing.F) {
 			t.Fatal(err)
 		}
 		for n := range doc.Descendants() {
-			if n.Type == html.ElementNode && allowed[n.Data] == nil && !slices.Contains([]string{"head", "title", "style", "body", "header", "h1", "h2", "code", "main", "summary", "pre"}, n.Data) {
+			if n.Type == html.ElementNode && allowed[n.Data] == nil && !slices.Contains([]string{"head", "title", "style", "body", "header", "h1", "h2", "code", "main", "summary", "pre", "defs", "li", "b", "dt", "dd"}, n.Data) {
 				t.Fatalf("an element <%s> from %q", n.Data, text)
 			}
 		}

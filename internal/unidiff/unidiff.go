@@ -20,6 +20,12 @@ func Diff(name string, before, after []byte) string {
 	if after == nil {
 		to = none
 	}
+	return Between(from, before, to, after)
+}
+
+// Between returns the difference of two texts with names of their own in the unified
+// format, "" if there is none.
+func Between(from string, before []byte, to string, after []byte) string {
 	text := diff.Diff(from, before, to, after)
 	_, text, _ = bytes.Cut(text, []byte("\n")) // "diff a b"
 	return string(text)
