@@ -1,6 +1,6 @@
 // Package browsertest opens a page in Chromium for tests, with a new profile.
 // It collects console messages, exceptions and network requests, so that a test
-// can check that there were none.
+// can check that there were none. With Main, the tests of a package share one browser.
 package browsertest
 
 import (
@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,43 +28,38 @@ type Page struct {
 	t       *testing.T
 	ctx     context.Context
 	address string
+	pressed bool // the left button of the mouse
 
 	mu       sync.Mutex
 	said     []string
 	requests []string
 }
 
+// limit is how long a page stays open at most.
+const limit = 2 * time.Minute
+
 // Open writes a page to a file and opens it in Chromium at 1280 by 900 pixels.
 // It skips the test if Chromium is not installed.
 func Open(t *testing.T, content []byte) *Page {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		t.Skip("Chromium is not installed: apt-get install chromium, or brew install --cask chromium")
-	}
 	file := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	return OpenURL(t, (&url.URL{Scheme: "file", Path: file}).String())
+}
+
+// OpenURL opens the page at an address in Chromium at 1280 by 900 pixels, without
+// cookies of other tests. It skips the test if Chromium is not installed.
+func OpenURL(t *testing.T, address string) *Page {
+	t.Helper()
+	ctx, cancel := newTab(t)
 	t.Cleanup(cancel)
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()))
-	alloc, cancel := chromedp.NewExecAllocator(limit, opts...)
-	t.Cleanup(cancel)
-	ctx, cancel := chromedp.NewContext(alloc)
-	t.Cleanup(cancel)
-	p := &Page{t: t, ctx: ctx}
+	p := &Page{t: t, ctx: ctx, address: address}
 	if err := chromedp.Listen(ctx, p.listen); err != nil {
-		t.Fatalf("start %s: %v", path, err)
+		t.Fatalf("start Chromium: %v", err)
 	}
 	p.Size(1280, 900)
-	p.address = (&url.URL{Scheme: "file", Path: file}).String()
 	p.Do(chromedp.Navigate(p.address))
 	return p
 }
@@ -82,7 +77,7 @@ func (p *Page) listen(ev any) {
 		}
 		p.said = append(p.said, "exception "+text)
 	case *log.EventEntryAdded:
-		p.said = append(p.said, fmt.Sprint(ev.Entry.Level, " ", ev.Entry.Text))
+		p.said = append(p.said, fmt.Sprint(ev.Entry.Level, " ", ev.Entry.Text, " ", ev.Entry.URL))
 	case *network.EventRequestWillBeSent:
 		p.requests = append(p.requests, ev.Request.URL)
 	}
@@ -91,10 +86,15 @@ func (p *Page) listen(ev any) {
 // Do runs actions, for at most 20 seconds.
 func (p *Page) Do(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
+	p.do("browser", actions...)
+}
+
+func (p *Page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, wait)
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
-		p.t.Fatal(err)
+		p.t.Fatalf("%s: %v", what, err)
 	}
 }
 
@@ -143,16 +143,41 @@ func Eval[T any](p *Page, expression string) T {
 	return v
 }
 
-// Silent fails if the page wrote to the console, threw an exception, or
-// requested anything except itself.
+// Silent fails if the page wrote to the console, threw an exception, or requested
+// anything except itself. A page of a server may request anything of its own origin.
 func (p *Page) Silent() {
 	p.t.Helper()
+	for _, problem := range p.noises() {
+		p.t.Error(problem)
+	}
+}
+
+// noises returns what Silent reports.
+func (p *Page) noises() (problems []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.said {
-		p.t.Errorf("browser message: %s", s)
+		problems = append(problems, "browser message: "+s)
 	}
-	if len(p.requests) != 1 || p.requests[0] != p.address {
-		p.t.Errorf("requests: %q, want only the page itself", p.requests)
+	if strings.HasPrefix(p.address, "file:") {
+		if len(p.requests) != 1 || p.requests[0] != p.address {
+			problems = append(problems, fmt.Sprintf("requests: %q, want only the page itself", p.requests))
+		}
+		return problems
 	}
+	for _, r := range p.requests {
+		if origin(r) != origin(p.address) {
+			problems = append(problems, fmt.Sprintf("request for %.200s, which is not of the page's origin %s", r, origin(p.address)))
+		}
+	}
+	return problems
+}
+
+// origin returns the scheme and host of an address.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	return u.Scheme + "://" + u.Host
 }

@@ -1,0 +1,365 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/alecthomas/chroma/v2"
+	chromahtml "github.com/alecthomas/chroma/v2/formatters/html"
+	"github.com/alecthomas/chroma/v2/lexers"
+	"github.com/alecthomas/chroma/v2/styles"
+	"github.com/microcosm-cc/bluemonday"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/unidiff"
+	"github.com/furlhq/furl/internal/visible"
+)
+
+// plain renders a text as it is.
+func plain(text string) template.HTML {
+	return template.HTML(`<pre class="plain">` + template.HTMLEscapeString(printable(text)) + `</pre>`)
+}
+
+// printable makes a text safe to show.
+func printable(s string) string {
+	return visible.Text(strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\r\n", "\n"))
+}
+
+// maxMarkdown is the length of the longest text that is parsed as Markdown, in bytes, and
+// maxLine that of its longest line. Others are shown as they are.
+const (
+	maxMarkdown = 64 << 10
+	maxLine     = 8 << 10
+)
+
+// maxNesting is the length of the longest start of a line of list and quote signs and
+// spaces, and maxCells the number of cells that a table could have. Deeper lists and larger
+// tables are not parsed: their HTML is far longer than the text, because each row of a
+// table gets all columns.
+const (
+	maxNesting = 100
+	maxCells   = 8000
+)
+
+// markdown renders a text in Markdown. HTML in it is shown as text, and so are images. The
+// result is sanitized in addition, in case the renderer has a flaw.
+func markdown(text string) template.HTML {
+	text = printable(text)
+	if len(text) > maxMarkdown || longestLine(text) > maxLine {
+		return plain(text)
+	}
+	columns, lines := 0, 0
+	for line := range strings.Lines(text) {
+		if len(line)-len(strings.TrimLeft(line, " \t>-*+")) > maxNesting {
+			return plain(text)
+		}
+		columns, lines = max(columns, strings.Count(line, "|")), lines+1
+	}
+	md := markdownParser()
+	if columns*lines > maxCells {
+		md = tablelessParser()
+	}
+	var b bytes.Buffer
+	if err := md.Convert([]byte(text), &b); err != nil {
+		return plain(text)
+	}
+	return template.HTML(`<div class="md">` + string(sanitizer().SanitizeBytes(b.Bytes())) + `</div>`)
+}
+
+func longestLine(s string) (n int) {
+	for line := range strings.Lines(s) {
+		n = max(n, len(line))
+	}
+	return n
+}
+
+var (
+	markdownParser = sync.OnceValue(func() goldmark.Markdown {
+		return newMarkdown(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignNone)))
+	})
+	tablelessParser = sync.OnceValue(func() goldmark.Markdown { return newMarkdown() })
+)
+
+// newMarkdown returns a parser without definitions of links, which would be invisible.
+func newMarkdown(more ...goldmark.Extender) goldmark.Markdown {
+	return goldmark.New(
+		goldmark.WithParser(parser.NewParser(parser.WithBlockParsers(parser.DefaultBlockParsers()...), parser.WithInlineParsers(parser.DefaultInlineParsers()...))),
+		goldmark.WithExtensions(append(more, extension.Strikethrough, extension.TaskList)...),
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(nodes{}, 1))),
+	)
+}
+
+// nodes renders code with its syntax, and HTML and images as text.
+type nodes struct{}
+
+// RegisterFuncs implements renderer.NodeRenderer.
+func (nodes) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			block := n.(*ast.FencedCodeBlock)
+			if block.Info != nil {
+				_, _ = fmt.Fprintf(w, `<span class="info">%s</span>`, template.HTMLEscapeString(string(block.Info.Value(source))))
+			}
+			var text strings.Builder
+			for i := range block.Lines().Len() {
+				line := block.Lines().At(i)
+				text.Write(line.Value(source))
+			}
+			_, _ = w.WriteString(string(code(text.String(), string(block.Language(source)))))
+		}
+		return ast.WalkSkipChildren, nil
+	})
+	r.Register(ast.KindRawHTML, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			writeSegments(w, n.(*ast.RawHTML).Segments, source)
+		}
+		return ast.WalkSkipChildren, nil
+	})
+	r.Register(ast.KindHTMLBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		block := n.(*ast.HTMLBlock)
+		if entering {
+			_, _ = w.WriteString(`<pre class="plain">`)
+			writeSegments(w, block.Lines(), source)
+			return ast.WalkContinue, nil
+		}
+		if block.HasClosure() {
+			_, _ = w.WriteString(template.HTMLEscapeString(string(block.ClosureLine.Value(source))))
+		}
+		_, _ = w.WriteString(`</pre>`)
+		return ast.WalkContinue, nil
+	})
+	r.Register(ast.KindLink, link)
+	r.Register(ast.KindImage, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			image := n.(*ast.Image)
+			_, _ = fmt.Fprintf(w, `<span class="image">[image %s]</span>`, template.HTMLEscapeString(destination(image.Destination, image.Title)))
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// link writes a link, and behind it where it leads unless its text says so. The sanitizer
+// removes links that do not lead to web pages; what they had as their destination stays.
+func link(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	l := n.(*ast.Link)
+	if entering {
+		_, _ = fmt.Fprintf(w, `<a href="%s">`, util.EscapeHTML(util.URLEscape(l.Destination, true)))
+		return ast.WalkContinue, nil
+	}
+	_, _ = w.WriteString(`</a>`)
+	if to := destination(l.Destination, l.Title); to != "" && to != textOf(l, source) {
+		_, _ = fmt.Fprintf(w, ` <span class="dest">(%s)</span>`, template.HTMLEscapeString(to))
+	}
+	return ast.WalkContinue, nil
+}
+
+// destination returns where a link leads, with its title if it has one.
+func destination(to, title []byte) string {
+	if len(title) == 0 {
+		return string(to)
+	}
+	return fmt.Sprintf(`%s "%s"`, to, title)
+}
+
+// textOf returns the text of a node without marks.
+func textOf(n ast.Node, source []byte) string {
+	var b strings.Builder
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // has no errors
+		if t, ok := n.(*ast.Text); ok && entering {
+			b.Write(t.Segment.Value(source))
+		}
+		return ast.WalkContinue, nil
+	})
+	return b.String()
+}
+
+// writeSegments writes parts of the source as text. Errors of the buffer are reported when it
+// is flushed.
+func writeSegments(w util.BufWriter, segments *text.Segments, source []byte) {
+	for i := range segments.Len() {
+		segment := segments.At(i)
+		_, _ = w.WriteString(template.HTMLEscapeString(string(segment.Value(source))))
+	}
+}
+
+// sanitizer allows the elements that markdown writes, with links to web pages.
+var sanitizer = sync.OnceValue(func() *bluemonday.Policy {
+	p := bluemonday.NewPolicy()
+	p.AllowElements("p", "br", "hr", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6",
+		"table", "thead", "tbody", "tr", "th", "td", "span", "input")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^[a-zA-Z0-9 -]{1,40}$`)).OnElements("span", "pre", "code")
+	p.AllowAttrs("type").Matching(regexp.MustCompile(`^checkbox$`)).OnElements("input")
+	p.AllowAttrs("checked", "disabled").Matching(regexp.MustCompile(`^$`)).OnElements("input")
+	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
+	p.AllowURLSchemes("http", "https")
+	p.AllowAttrs("href").OnElements("a")
+	p.RequireNoFollowOnLinks(true)
+	p.RequireNoReferrerOnLinks(true)
+	p.AddTargetBlankToFullyQualifiedLinks(true)
+	return p
+})
+
+// maxCode is the length of the longest code that is highlighted, in bytes.
+const maxCode = 32 << 10
+
+var (
+	codeStyle     = styles.Get("github")
+	codeFormatter = chromahtml.New(chromahtml.WithClasses(true), chromahtml.PreventSurroundingPre(true), chromahtml.ClassPrefix("c-"))
+)
+
+// code renders source code in a language, or as it is if the language is unknown.
+func code(text, language string) template.HTML {
+	text = printable(text)
+	lexer := lexers.Get(language)
+	if language == "" || lexer == nil || len(text) > maxCode || longestLine(text) > maxLine {
+		return plain(text)
+	}
+	tokens, err := chroma.Coalesce(lexer).Tokenise(nil, text)
+	if err != nil {
+		return plain(text)
+	}
+	var b bytes.Buffer
+	b.WriteString(`<pre class="code">`)
+	if err := codeFormatter.Format(&b, codeStyle, tokens); err != nil {
+		return plain(text)
+	}
+	b.WriteString(`</pre>`)
+	return template.HTML(b.String())
+}
+
+// callHTML renders the arguments of a call: edits as a diff, commands and files as code,
+// others as JSON.
+func callHTML(b *furl.Block, text string) template.HTML {
+	var args map[string]json.RawMessage
+	if len(text) < len(b.Args) || json.Unmarshal(b.Args, &args) != nil {
+		var free string
+		if json.Unmarshal([]byte(text), &free) == nil {
+			return patchOrPlain(free)
+		}
+		return plain(text)
+	}
+	get := func(keys ...string) (string, bool) {
+		for _, k := range keys {
+			var s string
+			if v, ok := args[k]; ok && json.Unmarshal(v, &s) == nil {
+				return s, true
+			}
+		}
+		return "", false
+	}
+	file, _ := get("file_path", "filePath", "path", "filename")
+	if before, ok := get("old_string", "oldString", "old_str"); ok {
+		after, _ := get("new_string", "newString", "new_str")
+		return diff(unidiff.Diff(visible.Line(file), ended(before), ended(after)))
+	}
+	if content, ok := get("content", "file_text"); ok && file != "" {
+		return code(content, languageOf(file))
+	}
+	if command, ok := get("command", "cmd"); ok {
+		return code(command, "bash")
+	}
+	if patch, ok := get("patch", "input"); ok {
+		return patchOrPlain(patch)
+	}
+	var indented bytes.Buffer
+	if nesting(b.Args) > maxIndented || json.Indent(&indented, b.Args, "", "  ") != nil {
+		return plain(text)
+	}
+	return code(indented.String(), "json")
+}
+
+// maxIndented is the depth of the deepest JSON that is indented. The indentation of deeper
+// JSON could be a thousand times as long as the JSON.
+const maxIndented = 40
+
+// nesting returns the depth of JSON.
+func nesting(b []byte) (deepest int) {
+	depth, inText := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// ended returns a text that ends with a newline, so that a diff has no notes about it.
+func ended(s string) []byte {
+	if !strings.HasSuffix(s, "\n") {
+		s += "\n"
+	}
+	return []byte(s)
+}
+
+func languageOf(file string) string {
+	if lexer := lexers.Match(file); lexer != nil {
+		return lexer.Config().Name
+	}
+	return ""
+}
+
+// patchOrPlain renders a patch as a diff, other texts as they are.
+func patchOrPlain(text string) template.HTML {
+	if strings.Contains(text, "*** Begin Patch") || strings.HasPrefix(text, "--- ") || strings.HasPrefix(text, "diff ") {
+		return diff(text)
+	}
+	return plain(text)
+}
+
+// maxDiff is the length in bytes of the HTML of a diff, from which the rest is not shown.
+const maxDiff = 2 << 20
+
+// diff renders a unified diff, or another text whose lines start with + and -.
+func diff(text string) template.HTML {
+	var b strings.Builder
+	b.WriteString(`<pre class="diff">`)
+	left := 0 // bytes that are not shown
+	for line := range strings.Lines(printable(text)) {
+		class := ""
+		if b.Len() > maxDiff {
+			left += len(line)
+			continue
+		}
+		if len(line) > maxShown {
+			head, _ := cut(line, maxShown)
+			line = fmt.Sprintf("%s… %s more bytes\n", head, thousands(len(line)-len(head)))
+		}
+		switch {
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "***"):
+			class = "file"
+		case strings.HasPrefix(line, "@@"):
+			class = "at"
+		case strings.HasPrefix(line, "+"):
+			class = "add"
+		case strings.HasPrefix(line, "-"):
+			class = "del"
+		}
+		fmt.Fprintf(&b, `<span class="%s">%s</span>`, class, template.HTMLEscapeString(line))
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, `<span class="at">… %s more bytes</span>`, thousands(left))
+	}
+	b.WriteString(`</pre>`)
+	return template.HTML(b.String())
+}

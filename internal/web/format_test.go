@@ -1,0 +1,90 @@
+package web
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+	"pgregory.net/rapid"
+)
+
+func TestMarkdown(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"a <b>c</b> d", "<p>a &lt;b&gt;c&lt;/b&gt; d</p>"},
+		{"<system-reminder>\nbe *kind*\n</system-reminder>", "<pre class=\"plain\">&lt;system-reminder&gt;\nbe *kind*\n&lt;/system-reminder&gt;</pre>"},
+		{"<script>\nx()\n</script>\nafter", "<pre class=\"plain\">&lt;script&gt;\nx()\n&lt;/script&gt;\n</pre><p>after</p>"},
+		{"**b** `c` ~~d~~", "<p><strong>b</strong> <code>c</code> <del>d</del></p>"},
+		{"[a](https://x.example/) [b](javascript:x)", `<p><a href="https://x.example/" rel="nofollow noreferrer noopener" target="_blank">a</a> <span class="dest">(https://x.example/)</span> b <span class="dest">(javascript:x)</span></p>`},
+		{"[https://x.example/](https://x.example/)", `<p><a href="https://x.example/" rel="nofollow noreferrer noopener" target="_blank">https://x.example/</a></p>`},
+		{`[a](https://x.example/ "words <b>")`, `<p><a href="https://x.example/" rel="nofollow noreferrer noopener" target="_blank">a</a> <span class="dest">(https://x.example/ &#34;words &lt;b&gt;&#34;)</span></p>`},
+		{"[**word6**](word1)", `<p><strong>word6</strong> <span class="dest">(word1)</span></p>`},
+		{"![alt](https://x.example/a.png)", `<p><span class="image">[image https://x.example/a.png]</span>alt</p>`},
+		{"```go\nfunc f() {}\n```", `<span class="info">go</span><pre class="code"><span class="c-kd">func</span>`},
+		{"```nothing\na < b\n```", `<span class="info">nothing</span><pre class="plain">a &lt; b`},
+	} {
+		got := strings.TrimSpace(strings.NewReplacer(`<div class="md">`, "", "</div>", "").Replace(string(markdown(c.in))))
+		if !strings.HasPrefix(strings.ReplaceAll(got, "\n<p>", "<p>"), c.want) {
+			t.Errorf("%q:\ngot  %s\nwant %s", c.in, got, c.want)
+		}
+	}
+}
+
+// Whatever a text has, all its words can be read, and no element of it is on the page.
+func TestMarkdownKeepsText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SliceOfN(rapid.SampledFrom([]string{"<b x='y'>", "</div>", "word1", "*", "`", "\n", "\n\n", "<!-- word2 -->", "<?word3?>", "<![CDATA[word4]]>",
+			"# ", "- ", "> ", "|", "```", "<script>word5</script>", "[word6](", ")", "    ", "&lt;", "<word7", ">", "\\", "<style>", "word8"}), 1, 12).Draw(t, "parts")
+		in := strings.Join(parts, "")
+		out := string(markdown(in))
+		if strings.Contains(out, "<script") || strings.Contains(out, "<style") || strings.Contains(out, "<b") && !strings.Contains(out, "<blockquote") && !strings.Contains(out, "<br") {
+			t.Fatalf("%q: %s", in, out)
+		}
+		node, err := html.Parse(strings.NewReader(out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		for n := range node.Descendants() {
+			if n.Type == html.TextNode {
+				text.WriteString(n.Data)
+			}
+		}
+		for _, word := range []string{"word1", "word2", "word3", "word4", "word5", "word6", "word7", "word8"} {
+			if strings.Count(in, word) > strings.Count(text.String(), word) {
+				t.Fatalf("%q: %s is missing in %s", in, word, out)
+			}
+		}
+	})
+}
+
+// The HTML of a text is not much longer than the text, whatever it has.
+func TestMarkdownBounds(t *testing.T) {
+	deep, lines := "", ""
+	for i := 0; len(deep) < maxMarkdown-400; i++ {
+		deep += strings.Repeat(" ", min(2*i, 300)) + "- a\n"
+	}
+	for i := 1; len(lines) < maxMarkdown-500; i++ {
+		lines += strings.Repeat("`", i%300) + "a\n"
+	}
+	for name, in := range map[string]string{
+		"brackets":      strings.Repeat(strings.Repeat("[", 4000)+"\n", 16),
+		"stars":         strings.Repeat(strings.Repeat("*a ", 2600)+"\n", 8),
+		"emphasis":      strings.Repeat("**a*b_", 1300),
+		"quotes":        strings.Repeat(strings.Repeat(">", 8000)+"\n", 8),
+		"spaced quotes": strings.Repeat("> ", 4000) + "\n" + strings.Repeat("> ", 4000),
+		"list":          strings.Repeat("- ", 4000) + "x",
+		"deep list":     deep, "code": lines,
+		"wide table":  strings.Repeat("|a", 1500) + "|\n" + strings.Repeat("|-", 1500) + "|\n" + strings.Repeat("|x\n", 18000),
+		"long table":  strings.Repeat("|a", 30) + "|\n" + strings.Repeat("|-", 30) + "|\n" + strings.Repeat("|x\n", 18000),
+		"links":       strings.Repeat("[a](b", 1500),
+		"html":        strings.Repeat("<a ", 2700) + "\n" + strings.Repeat("<!--", 2000),
+		"definitions": strings.Repeat("[a]: b\n", 9000),
+		"entities":    strings.Repeat("&lt;", 2000),
+		"json":        "```json\n" + strings.Repeat("[", 30000) + "\n```",
+	} {
+		in = in[:min(len(in), maxMarkdown)]
+		if out := markdown(in); len(out) > 6*len(in)+1000 {
+			t.Errorf("%s: %d bytes of HTML for %d", name, len(out), len(in))
+		}
+	}
+}

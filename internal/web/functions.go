@@ -1,0 +1,85 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/visible"
+)
+
+// Numbers for people.
+var (
+	thousands = numbers.Thousands[int]
+	pluralOf  = numbers.Count[int]
+)
+
+// functions are available in all templates.
+var functions = template.FuncMap{
+	"count":     thousands,
+	"plural":    pluralOf,
+	"dollars":   dollars,
+	"savings":   savingsWords,
+	"minus":     func(s string) string { return strings.Replace(s, "-", "−", 1) },
+	"breakname": breakName,
+	"pick":      newPick,
+	"in":        rowIn,
+	"short":     short,
+	"line":      visible.Line,
+	"oneline":   func(s string) string { return strings.Join(strings.Fields(s), " ") },
+	"printable": printable,
+	"stamp":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"ago":       func(t time.Time) string { return ago(time.Since(t)) },
+	"clock":     func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
+	"add":       func(a, b int) int { return a + b },
+	"isMarker": func(v any) bool {
+		_, ok := v.(*marker)
+		return ok
+	},
+}
+
+// short returns a number in a few characters, such as 1.2M.
+func short(n int) string {
+	a := math.Abs(float64(n))
+	switch {
+	case a >= 999_950:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	case a >= 9_999.5:
+		return fmt.Sprintf("%.0fk", float64(n)/1e3)
+	case a >= 1000:
+		return fmt.Sprintf("%.1fk", float64(n)/1e3)
+	}
+	return strconv.Itoa(n)
+}
+
+// dollars returns an amount to the cent.
+func dollars(x float64) string {
+	if x < 0 {
+		return "−" + dollars(-x)
+	}
+	cents := int(math.Round(100 * x))
+	return fmt.Sprintf("$%s.%02d", thousands(cents/100), cents%100)
+}
+
+// ago returns a duration as a person says it.
+func ago(d time.Duration) string {
+	say := func(n int, unit string) string {
+		if n == 1 {
+			return "1 " + unit + " ago"
+		}
+		return thousands(n) + " " + unit + "s ago"
+	}
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return say(int(d.Minutes()), "minute")
+	case d < 48*time.Hour:
+		return say(int(d.Hours()), "hour")
+	}
+	return say(int(d.Hours()/24), "day")
+}

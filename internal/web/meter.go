@@ -1,0 +1,74 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
+)
+
+// meter says how full the context is, and what furl has done (C8).
+type meter struct {
+	ID     furl.SessionID
+	Usage  session.Usage
+	Saved  storage.Savings
+	Policy string
+	// Trigger is the size in tokens at which the policy reduces, 0 if it is unknown. Near
+	// reports that the context is close to it, or to the window, and Over that it is larger.
+	Trigger    int
+	Near, Over bool
+	// Reductions is the number of reductions in effect, Newest the last one.
+	Reductions int
+	Newest     furl.Seq
+	NewestAt   time.Time
+}
+
+// near is the share of the trigger from which the meter warns.
+const near = 0.9
+
+// meter returns the meter of a moment.
+func (v *visit) meter(m *moment) *meter {
+	out := &meter{ID: v.s.ID(), Usage: v.usage(m)}
+	info := v.s.Info()
+	if info.Ledger != nil {
+		out.Saved = info.Ledger.Total()
+	}
+	for _, set := range v.s.Settings() {
+		if set.Name == "policy" {
+			out.Policy = set.Value
+		}
+	}
+	for red := range m.state.Reductions() {
+		if !red.Undone {
+			out.Reductions++
+			out.Newest, out.NewestAt = red.Seq, red.At
+		}
+	}
+	if model := v.s.HistoryOptions().Model(m.name); model.Trigger > 0 && out.Usage.Limit > 0 {
+		out.Trigger = model.Trigger
+	}
+	limit := out.Trigger
+	if limit == 0 {
+		limit = out.Usage.Limit
+	}
+	out.Near = limit > 0 && float64(out.Usage.Size) >= near*float64(limit)
+	out.Over = limit > 0 && out.Usage.Size > limit
+	return out
+}
+
+// Lost is by how much more the requests have cost than without furl, in US dollars.
+func (m *meter) Lost() float64 { return -m.Saved.Saved() }
+
+// showMeter shows the meter alone.
+func (p *Page) showMeter(v *visit) error {
+	return v.read(func(snap *snapshot) error {
+		m, err := v.moment(snap)
+		if err != nil {
+			return err
+		}
+		v.render(http.StatusOK, "meterpart", v.meter(m))
+		return nil
+	})
+}

@@ -1,0 +1,77 @@
+package web
+
+import (
+	"cmp"
+	"strconv"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
+)
+
+// moment is what a page shows of a session: the current state, or the state that a
+// request was sent for.
+type moment struct {
+	id      furl.SessionID
+	snap    *snapshot
+	state   *furl.State
+	view    *furl.View
+	model   furl.Model
+	name    string   // of the model in requests
+	request int      // its number from 1; 0: the current state
+	branch  furl.Seq // the head of a branch that is not current; 0: the current one
+	room    room     // of the rows that are rendered
+	// requests are the requests of the current path, in order, nil unless the address names
+	// one or the handler uses visit.readRequests.
+	requests []session.Request
+}
+
+// sent returns the request that the moment is of, nil for the current state.
+func (m *moment) sent() *session.Request {
+	if m.request == 0 {
+		return nil
+	}
+	return &m.requests[m.request-1]
+}
+
+// moment reads the request parameter "request".
+func (v *visit) moment(snap *snapshot) (*moment, error) {
+	m := &moment{id: v.s.ID(), snap: snap, requests: v.requests}
+	head := snap.log.Head()
+	model := v.s.Meta().Model
+	if v.r.FormValue("branch") != "" {
+		to, err := v.recordParam("branch")
+		if err != nil {
+			return nil, err
+		}
+		m.branch = to
+		if m.branch == head {
+			m.branch = 0 // the current one
+		} else {
+			head = m.branch
+		}
+	} else if v.namesRequest() {
+		text := v.r.FormValue("request")
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > len(m.requests) {
+			return nil, badRequest("invalid request %.20q: expected a number from 1 to %d", text, len(m.requests))
+		}
+		r := &m.requests[n-1]
+		m.request, head, model = n, r.Sent, cmp.Or(r.Model, model)
+	}
+	st, err := snap.stateAt(head)
+	if err != nil {
+		return nil, err
+	}
+	m.state, m.model, m.name = st, v.s.Model(model), model
+	m.view = st.View(m.model)
+	return m, nil
+}
+
+// namesRequest reports whether the address names a request, and not the current state.
+func (v *visit) namesRequest() bool {
+	if v.r == nil || v.r.FormValue("branch") != "" {
+		return false
+	}
+	text := v.r.FormValue("request")
+	return text != "" && text != "now"
+}
