@@ -153,7 +153,7 @@ func (r *run) head(p *provider) ([]byte, transact.Prompt, error) {
 	}
 	in := transact.Prompt{
 		Model: p.ID, Preamble: req.Preamble, Digest: req.PreambleDigest,
-		MaxTokens: req.MaxTokens, CacheLifetime: p.api.CacheLifetime(req), Window: p.Window,
+		MaxTokens: req.MaxTokens, Cache: p.api.CacheRequest(req), Window: p.Window,
 	}
 	if len(req.Messages) > 0 { // the instructions are in the list
 		in.Preamble = append([]furl.Block{{Kind: furl.KindText, Text: r.system}}, in.Preamble...)

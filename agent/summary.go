@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -144,9 +143,6 @@ func asksFirst(s *session.Session) bool {
 	return false
 }
 
-// focused adds what the user wants in a summary to a request for it.
-const focused = "\n\nThe user asks to pay attention to this in particular: "
-
 // compact replaces old messages by a summary.
 func (r *run) compact(ctx context.Context, focus string) error {
 	x, err := r.fit(ctx, nil)
@@ -157,10 +153,7 @@ func (r *run) compact(ctx context.Context, focus string) error {
 	if err != nil {
 		return err
 	}
-	stage := &policy.Compact{Summarizer: z, Memory: r.o.WorkingMemory}
-	if focus = strings.TrimSpace(focus); focus != "" {
-		stage.Request = policy.DefaultSummaryRequest + focused + focus
-	}
+	stage := &policy.Compact{Summarizer: z, Memory: r.o.WorkingMemory, Request: summary.RequestFor(focus)}
 	var state *furl.State
 	err = r.inside().Read(func(tx transact.Tx[*session.Fit]) (err error) {
 		state, err = furl.Fold(tx.Log(), tx.Log().Head())

@@ -26,6 +26,8 @@ type call struct {
 	model                   string // the catalog's name, or "other"
 	start                   time.Time
 	decode, overhead        time.Duration     // from the start until the request was decoded, and until it was ready to send
+	sentAt                  time.Time         // when the exchange was ready to send, by the wall clock
+	paused                  *pausedSession    // to be kept alive after the request
 	firstByte               time.Duration     // time to the first byte of the provider's latest response
 	x                       *session.Exchange // nil: the request is sent unchanged
 	operation               string
@@ -73,11 +75,23 @@ func (c *call) decoded(req *protocol.Request) {
 func (c *call) hooks() furlhttp.Hooks {
 	return furlhttp.Hooks{
 		Passed: c.passed, Decoded: c.decoded,
-		Prepared:  func(x *session.Exchange) { c.x, c.overhead = x, time.Since(c.start) },
+		Prepared:  c.prepared,
 		Shortened: func(*session.Exchange) { c.g.metrics.recovered.Inc() },
 		Sent:      c.sent, Replied: c.replied,
 		Panicked: func(p any) { c.g.logPanic(c.path, p) },
 	}
+}
+
+// prepared observes the request before it is sent.
+func (c *call) prepared(x *session.Exchange) {
+	c.x, c.overhead = x, time.Since(c.start)
+	if x.Session == nil || c.rt.count {
+		return
+	}
+	key := x.Session.Info().SessionKey
+	c.sentAt = c.g.wallClock()
+	c.g.keeper.begin(key)
+	c.onEnd(func() { c.g.keeper.end(key, c.paused) })
 }
 
 // passed observes that the request is sent unchanged.
@@ -149,6 +163,7 @@ func (c *call) replied(x *session.Exchange, r furlhttp.Reply) {
 	c.trace.replied(r.Fit, r.Reply)
 	if r.Last && r.RecordErr == nil {
 		c.g.summarize(c.r, c.rt, x, r.Reply)
+		c.paused = c.pausedAfter(x, r.Reply)
 	}
 }
 

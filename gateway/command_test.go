@@ -54,7 +54,10 @@ func asSent(st *fixture) (bodies []string) {
 func TestA4CommandsLeaveRequestsUnchanged(t *testing.T) {
 	turns := []string{"Look at everything there is.", "And now?", "Once more.", "That is all."}
 	for seed := range 6 {
-		for _, format := range formats {
+		for i, format := range formats {
+			if gateway.RaceDetector && seed%3 != i {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s %d", format, seed), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(uint64(seed), 1))
 				stream := seed%2 == 0

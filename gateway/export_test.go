@@ -9,3 +9,11 @@ func (g *Gateway) Summarizing() int {
 	defer g.summaries.mu.Unlock()
 	return len(g.summaries.cancels)
 }
+
+// Held returns the number of requests that are held to keep prompt caches alive, and
+// their size.
+func (g *Gateway) Held() (requests, bytes int) {
+	g.keeper.mu.Lock()
+	defer g.keeper.mu.Unlock()
+	return len(g.keeper.paused), g.keeper.bytes
+}

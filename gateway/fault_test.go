@@ -146,6 +146,7 @@ func TestOverflowRecovered(t *testing.T) {
 				// furl does not know that the window is so small.
 				st := newFixture(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 12})}, nil, nil)
 				a := newAgent(format, stream)
+				a.caches = true // else hiding pays at once, and the prompt stays small
 				for a.step(t, st, output) {
 				}
 				refused := 0

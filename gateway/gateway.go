@@ -91,6 +91,15 @@ type Options struct {
 	// Recall adds recall tools to the requests of new sessions, and answers the
 	// model's calls of them.
 	Recall bool
+	// KeepAlive is how many pings keep the prompt cache of a session alive in a
+	// pause, as long as they can be expected to pay; see Gateway.KeepAlive. Pings
+	// are sent with the credential of the session's last request. With a
+	// TenantSecret, only requests with the header X-Furl-Keep-Alive: true are kept
+	// alive. If zero, none.
+	KeepAlive int
+	// Page is the web page at the root and under /furl/. If nil, there is none, and
+	// GET / responds to browsers with a text.
+	Page Page
 	// Reload reads the configuration again and applies it. If nil, reloading is
 	// not supported.
 	Reload func(ctx context.Context) (*Reloaded, error)
@@ -118,9 +127,14 @@ type Gateway struct {
 	*sharedState
 
 	summaries *summaries
+	keeper    *keeper
 }
 
-// New returns a Gateway that records in sessions. The caller closes sessions and
+// ErrNoUpstream is the error of New without an upstream and without a page.
+var ErrNoUpstream = errors.New("no upstream configured: set gateway.anthropic or gateway.openai")
+
+// New returns a Gateway that records in sessions. Without upstreams, it serves only
+// Options.Page and furl's API. The caller closes sessions and
 // upstreams after the last request has ended and the gateway is closed.
 func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, error) {
 	g := &Gateway{sessions: sessions, up: up, sharedState: &sharedState{drained: make(chan struct{})}}
@@ -134,6 +148,7 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 	g.bodyMemory = membudget.New(max(maxBodies, 2*g.o.MaxBody), maxWaiting)
 	g.decodedMemory = membudget.New(maxDecoded, maxWaiting)
 	g.summaries = newSummaries(g.o.Summaries)
+	g.keeper = newKeeper()
 	g.metrics = newMetrics(g)
 	g.routes()
 	return g, nil
@@ -142,8 +157,8 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 // init validates the options, sets defaults, and initializes the fields that
 // depend on them.
 func (g *Gateway) init() error {
-	if g.up.Anthropic == nil && g.up.OpenAI == nil {
-		return errors.New("no upstream configured: set gateway.anthropic or gateway.openai")
+	if g.up.Anthropic == nil && g.up.OpenAI == nil && g.o.Page == nil {
+		return ErrNoUpstream
 	}
 	for _, o := range g.o.Origins {
 		if err := origin.Check(o); err != nil {
@@ -204,7 +219,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// the connection may not be a request (RFC 9112, section 6.3).
 		w.Header().Set("Connection", "close")
 	}
-	serveAndDrain(w, r, func(w http.ResponseWriter, r *http.Request) { g.admitPage(w, r, g.serve) })
+	serveAndDrain(w, r, func(w http.ResponseWriter, r *http.Request) {
+		if g.forPage(r) { // it has rules of its own for pages of other sites
+			g.serve(w, r)
+			return
+		}
+		g.admitPage(w, withoutLogin(r), g.serve)
+	})
 }
 
 // serve serves a request after the check of its origin.

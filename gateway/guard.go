@@ -43,14 +43,17 @@ type guard struct {
 	tenantSecret []byte     // HMAC key of tenant names
 	tenantBy     TenantBy   // identifies the tenant; "": all clients are the tenant ""
 	hosts        []string   // host names of the gateway
+	loginKeys    [][]byte   // of the cookies of the page, one for each client key
 	origins      []string   // of the web pages that may send requests, as patterns of origin.Match
 }
 
 func newGuard(o *Options) *guard {
-	return &guard{
+	g := &guard{
 		keys: newKeyDigests(o.ClientKeys), operators: newKeyDigests(o.OperatorKeys),
 		tenantSecret: slices.Clone(o.TenantSecret), tenantBy: o.TenantBy, hosts: slices.Clone(o.Hosts), origins: slices.Clone(o.Origins),
 	}
+	g.loginKeys = newLoginKeys(g)
+	return g
 }
 
 // checkHost returns an error for a request whose host is not one of the

@@ -74,16 +74,19 @@ func newKeyDigests(keys []string) (s keyDigests) {
 }
 
 // has reports whether key is one of s, in constant time.
-func (s keyDigests) has(key string) bool {
+func (s keyDigests) has(key string) bool { return s.index(key) >= 0 }
+
+// index returns the index of key in s, in constant time, or -1.
+func (s keyDigests) index(key string) int {
 	if len(s) == 0 {
-		return false
+		return -1
 	}
 	sum := sha256.Sum256([]byte(key))
 	found := 0
 	for i := range s {
-		found |= subtle.ConstantTimeCompare(sum[:], s[i][:])
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], s[i][:]), i+1, found)
 	}
-	return found == 1
+	return found - 1
 }
 
 // clientKeyHeader is the header of a client or operator key. It leaves the

@@ -139,7 +139,7 @@ func strike(t testing.TB, a *agent, way, fault string, at int64) *struck {
 // race detector.
 func recallFaults(stream bool) []string {
 	faults := []string{"429 retry-after=2", "529 retry-after=1", "500", "redirect=http://127.0.0.1:9/", "overflow", "slow=5ms", "cut=1"}
-	if !raceDetector {
+	if !gateway.RaceDetector {
 		faults = append(faults, "503", "400")
 	}
 	if !stream {
@@ -147,7 +147,7 @@ func recallFaults(stream bool) []string {
 	}
 	faults = append(faults, "overflow=stream", "ping", "split=utf8", "split=lines", "split=bytes", "args=odd", "args=interleaved")
 	for n := 1; n < 22; n++ {
-		if !raceDetector || n%8 == 2 {
+		if !gateway.RaceDetector || n%8 == 2 {
 			faults = append(faults, fmt.Sprintf("cut=%d", n+1), fmt.Sprintf("error=%d", n))
 		}
 	}
@@ -165,7 +165,7 @@ func TestRecallFaults(t *testing.T) {
 		way string
 		at  int64
 	}{{"", 1}, {"", 2}, {"silent", 1}, {"silent", 2}, {"mixed", 1}} {
-		if raceDetector && tt.way == "silent" && tt.at == 1 {
+		if gateway.RaceDetector && tt.way == "silent" && tt.at == 1 {
 			continue
 		}
 		t.Run(fmt.Sprintf("%s,request=%d", cmp.Or(tt.way, "speaking"), tt.at), func(t *testing.T) {

@@ -94,7 +94,7 @@ func TestRecallInALongLoop(t *testing.T) {
 	} {
 		for _, stream := range []bool{false, true} {
 			for _, policy := range []string{"", "rolling"} {
-				if raceDetector && (!stream || policy != "") {
+				if gateway.RaceDetector && (!stream || policy != "") {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s,stream=%t,policy=%s", m.name+" "+string(m.format), stream, policy), func(t *testing.T) {

@@ -70,7 +70,7 @@ func work(t testing.TB, url, model string) {
 // the same session without it.
 func TestCostMetrics(t *testing.T) {
 	steps, policies := 50, []string{"none", "rolling-mask-5", "auto", "sliding-window"}
-	if raceDetector { // which is to see the paths, not the figures
+	if gateway.RaceDetector { // which is to see the paths, not the figures
 		steps, policies = 15, []string{"rolling-mask-5"}
 	}
 	for _, model := range []string{"claude-sonnet-4-5", "gpt-5.2"} {

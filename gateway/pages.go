@@ -50,7 +50,7 @@ func (g *Gateway) refusePage(w http.ResponseWriter, r *http.Request, err error) 
 
 // ownPath reports whether furl itself serves a path.
 func ownPath(path string) bool {
-	return path == "/healthz" || path == "/readyz" || path == "/metrics" || strings.HasPrefix(path, apiPrefix+"/")
+	return path == "/healthz" || path == "/readyz" || path == "/metrics" || strings.HasPrefix(path, apiPrefix+"/") || pagePath(path)
 }
 
 // withoutOrigin returns the request without its Origin header. A provider would

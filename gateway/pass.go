@@ -10,6 +10,10 @@ import (
 
 // passThrough forwards a request that furl does not decode, unchanged.
 func (g *Gateway) passThrough(w http.ResponseWriter, r *http.Request, prefix string) {
+	if prefix == "" && (r.URL.Path == "/furl" || strings.HasPrefix(r.URL.Path, "/furl/")) {
+		apiError(w, http.StatusNotFound, "unknown path of furl; the request was not sent to a provider")
+		return
+	}
 	to := g.destination(r)
 	rt := to.route
 	n, by := &statusWriter{ResponseWriter: w}, "furl"

@@ -31,7 +31,7 @@ type sharedState struct {
 // and counters of g. Requests that g is serving continue with g. Summaries,
 // TenantBy, Now and Logger are copied from g. Drain and close only one of the two.
 func (g *Gateway) With(up Upstreams, opts *Options) (*Gateway, error) {
-	n := &Gateway{sessions: g.sessions, up: up, sharedState: g.sharedState, summaries: g.summaries}
+	n := &Gateway{sessions: g.sessions, up: up, sharedState: g.sharedState, summaries: g.summaries, keeper: g.keeper}
 	if opts != nil {
 		n.o = *opts
 	}
@@ -40,6 +40,7 @@ func (g *Gateway) With(up Upstreams, opts *Options) (*Gateway, error) {
 		return nil, err
 	}
 	n.routes()
+	g.keeper.dropAll() // their keys, providers and limits may not be valid any more
 	return n, nil
 }
 

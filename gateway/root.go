@@ -3,13 +3,16 @@ package gateway
 import (
 	"fmt"
 	"net/http"
-	"strings"
 )
 
-// root serves GET / to people who open the gateway's address in a browser. Other
-// clients get the provider's response.
+// root serves GET / to people who open the gateway's address in a browser: the page,
+// or a text if there is none. Other clients get the provider's response.
 func (g *Gateway) root(w http.ResponseWriter, r *http.Request) {
-	if !strings.Contains(r.Header.Get("Accept"), "text/html") || hasCredential(r.Header) || g.guard.checkHost(r) != nil {
+	if g.forPage(r) {
+		g.forVisitors(g.visit)(w, r)
+		return
+	}
+	if !acceptsHTML(r) || hasCredential(r.Header) || g.guard.checkHost(r) != nil {
 		g.passThrough(w, r, "")
 		return
 	}

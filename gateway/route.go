@@ -50,6 +50,7 @@ func (g *Gateway) routes() {
 	g.mux.HandleFunc("GET /readyz", g.ready)
 	g.mux.HandleFunc("GET /metrics", g.forOperators(g.metrics.handler()))
 	g.apiRoutes()
+	g.pageRoutes()
 }
 
 // handle registers a path of a provider's API, also without the version or with

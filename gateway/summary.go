@@ -30,6 +30,10 @@ type SummaryOptions struct {
 	// conversation's provider must serve it with the same credential. If empty,
 	// the conversation's model writes them.
 	Model string
+	// Key is an API key for summaries that a person requests on the page. If empty,
+	// or if there are tenants, these are written with the client's credential, after
+	// the session's next request.
+	Key string
 	// AtOnce is the largest number of concurrent summaries. A summary above it
 	// is left to a later request. If zero, defaults to 4.
 	AtOnce int
@@ -48,6 +52,10 @@ type summaries struct {
 	cancels     map[*summarizer]context.CancelFunc
 	backoffs    map[furl.SessionKey]backoff    // sessions whose last summary failed
 	pausedUntil map[*upstream.Client]time.Time // when to ask an overloaded provider again
+
+	// wanted are the sessions for which a person has requested a summary, with its
+	// focus. It is written after the session's next request.
+	wanted map[furl.SessionKey]string
 
 	wasted float64 // US dollars, for failed summaries
 
@@ -85,6 +93,7 @@ func newSummaries(o SummaryOptions) *summaries {
 // flight. Requests that arrive later are still served.
 func (g *Gateway) Close() {
 	g.background.wait(context.Background())
+	g.keeper.dropAll()
 	g.summaries.close()
 	ctx, cancel := context.WithTimeout(context.Background(), maxRecording)
 	defer cancel()
@@ -127,6 +136,9 @@ func (g *Gateway) recordSummaries(ctx context.Context, ending bool) {
 func (g *Gateway) summarize(r *http.Request, rt *route, x *session.Exchange, reply *protocol.Reply) {
 	sum := g.summaries
 	if sum.o.Off || g.draining.Load() || x.Fit == nil || x.Dry || !reply.Complete || reply.Refusal != nil {
+		return
+	}
+	if g.compactWanted(r, rt, x, reply) {
 		return
 	}
 	compact := x.Session.SummaryStage(x.Fit)

@@ -80,7 +80,10 @@ func (g *Gateway) serves(endpoint string) bool {
 	for _, method := range methods {
 		r := httptest.NewRequest(method, "http://localhost/", nil)
 		r.URL.Path = path
-		if _, pattern := g.mux.Handler(r); pattern != "" && !strings.HasSuffix(pattern, "/") {
+		switch _, pattern := g.mux.Handler(r); {
+		case pattern == "/furl/", pattern == "GET /furl/assets/": // package internal/web has the paths below them
+			return true
+		case pattern != "" && !strings.HasSuffix(pattern, "/"):
 			return true
 		}
 	}

@@ -92,7 +92,7 @@ var apiWords = strings.Fields(`v1 v1beta anthropic openai api furl
 	models embeddings moderations files content uploads parts images generations edits variations audio speech transcriptions translations
 	fine_tuning jobs vector_stores search assistants threads runs steps realtime sessions evals containers skills organizations usage
 	tokenize detokenize tags show generate props health version oauth hello event_logging batch
-	status reload view context records reductions events branches blocks reduce restore pin release fork echo`)
+	status reload view context records reductions events branches blocks reduce restore pin release fork echo login logout assets`)
 
 // Panicked returns a text for logs about the value of a panic. Only the text of
 // runtime errors is included: other values may have data of requests.

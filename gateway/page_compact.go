@@ -1,0 +1,225 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/summary"
+	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/upstream"
+	"github.com/furlhq/furl/wire"
+)
+
+// Compactor writes summaries that a person requests on the page.
+type Compactor interface {
+	// WritesNow returns the model that Compact asks at once, with the key of the
+	// configuration. If ok is false, there is no such key for the session, and Compact
+	// waits for the session's next request, whose key it uses.
+	WritesNow(s *session.Session) (model string, ok bool)
+	// Compact replaces the old messages of a session by a summary and returns its
+	// record, or 0 if the summary is written after the session's next request. focus is
+	// what the summary should pay attention to, in the user's words, or "".
+	Compact(ctx context.Context, s *session.Session, focus string) (furl.Seq, error)
+	// Wanted returns the focus of a summary that waits for the session's next request.
+	Wanted(s *session.Session) (focus string, ok bool)
+	// Cancel forgets it, and reports whether there was one.
+	Cancel(s *session.Session) bool
+}
+
+// compactor implements Compactor.
+type compactor struct{ g *Gateway }
+
+// compactorFor returns the Compactor of the page, nil if there is no provider, or if summaries are off.
+func (g *Gateway) compactorFor() Compactor {
+	if g.summaries.o.Off || g.up.Anthropic == nil && g.up.OpenAI == nil {
+		return nil
+	}
+	return compactor{g}
+}
+
+// upstreamOf returns the provider of a wire format, nil if there is none.
+func (g *Gateway) upstreamOf(format furl.Format) *upstream.Client {
+	if format == furl.FormatAnthropic {
+		return g.up.Anthropic
+	}
+	return g.up.OpenAI
+}
+
+// WritesNow implements Compactor. Users of a shared gateway do not use the key of its
+// operator.
+func (c compactor) WritesNow(s *session.Session) (model string, ok bool) {
+	meta := s.Meta()
+	model = cmp.Or(c.g.o.Summaries.Model, meta.Model)
+	ok = c.g.o.Summaries.Key != "" && len(c.g.o.TenantSecret) == 0 && model != "" &&
+		wire.For(meta.Format) != nil && c.g.upstreamOf(meta.Format) != nil
+	return model, ok
+}
+
+// Compact implements Compactor.
+func (c compactor) Compact(ctx context.Context, s *session.Session, focus string) (furl.Seq, error) {
+	model, now := c.WritesNow(s)
+	if !now {
+		return 0, c.g.summaries.want(s.Info().SessionKey, focus)
+	}
+	// The summary is paid for, so it is recorded even if the browser disconnects.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.g.summaries.o.Timeout)
+	defer cancel()
+	a, err := c.g.keyedSummarizer(s, model)
+	if err != nil {
+		return 0, err
+	}
+	if !c.g.summaries.begin(a, cancel, c.g.o.Now()) {
+		return 0, errors.New("too many summaries are being written, or the last one failed; try again in a few minutes")
+	}
+	defer c.g.summaries.end(a)
+	var b furl.Budget
+	_, err = inside(s).Prepare(ctx, transact.Preparation[*session.Fit]{
+		Prompt: func(tx transact.Tx[*session.Fit]) transact.Prompt {
+			return transact.Prompt{Model: tx.Meta().Model, DryRun: true}
+		},
+		Encode:  func(_ transact.Tx[*session.Fit], fit *session.Fit) error { b = fit.Budget; return nil },
+		NoModel: true,
+	})
+	if err != nil {
+		return 0, err
+	}
+	rec, err := compactNow(ctx, s, &policy.Compact{Summarizer: a, Request: summary.RequestFor(focus)}, b)
+	c.g.summaryFinished(s, a, rec != 0, err)
+	return rec, err
+}
+
+// Wanted implements Compactor.
+func (c compactor) Wanted(s *session.Session) (focus string, ok bool) {
+	c.g.summaries.mu.Lock()
+	defer c.g.summaries.mu.Unlock()
+	focus, ok = c.g.summaries.wanted[s.Info().SessionKey]
+	return focus, ok
+}
+
+// Cancel implements Compactor.
+func (c compactor) Cancel(s *session.Session) bool {
+	_, ok := c.g.summaries.takeWanted(s.Info().SessionKey)
+	return ok
+}
+
+// maxWanted is how many sessions may wait for a summary that a person requested.
+const maxWanted = 4096
+
+// want has a summary written after the next request of a session.
+func (s *summaries) want(key furl.SessionKey, focus string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.wanted) >= maxWanted {
+		return fmt.Errorf("%d sessions already wait for a summary", len(s.wanted))
+	}
+	if s.wanted == nil {
+		s.wanted = make(map[furl.SessionKey]string)
+	}
+	s.wanted[key] = focus
+	return nil
+}
+
+// takeWanted returns the focus of a summary that a person requested, once.
+func (s *summaries) takeWanted(key furl.SessionKey) (focus string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	focus, ok = s.wanted[key]
+	delete(s.wanted, key)
+	return focus, ok
+}
+
+// compactWanted writes the summary that a person requested, with the credentials of the
+// request that has just ended. It reports whether there was one to write.
+func (g *Gateway) compactWanted(r *http.Request, rt *route, x *session.Exchange, reply *protocol.Reply) bool {
+	key := x.Session.Info().SessionKey
+	focus, ok := g.summaries.takeWanted(key)
+	if !ok {
+		return false
+	}
+	a := g.newSummarizer(r, rt, x, reply)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), g.summaries.o.Timeout)
+	if !g.summaries.begin(a, cancel, g.o.Now()) {
+		cancel()
+		_ = g.summaries.want(key, focus) // at the request after this one
+		return true
+	}
+	s, b, path := x.Session, x.Fit.Budget, upstream.Path(r.URL)
+	b.Size = cmp.Or(x.Fit.Plan.After, b.Size)
+	g.summaries.work.Go(func() {
+		defer g.summaries.end(a)
+		defer g.recoverSummary(path)
+		rec, err := compactNow(ctx, s, &policy.Compact{Summarizer: a, Request: summary.RequestFor(focus)}, b)
+		g.summaryFinished(s, a, rec != 0, err)
+	})
+	return true
+}
+
+// inside returns what package session offers to this package for one session.
+func inside(s *session.Session) transact.Session[*session.Fit] {
+	return transact.OfSession(s).(transact.Session[*session.Fit])
+}
+
+// compactNow has a summary written and records it at once. The session can be used
+// meanwhile.
+func compactNow(ctx context.Context, s *session.Session, stage *policy.Compact, b furl.Budget) (rec furl.Seq, err error) {
+	in := inside(s)
+	release := in.Acquire()
+	defer release()
+	var state *furl.State
+	err = in.Read(func(tx transact.Tx[*session.Fit]) (err error) {
+		state, err = furl.Fold(tx.Log(), tx.Log().Head())
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	red, err := stage.Prepare(ctx, state, b)
+	if err != nil {
+		return 0, err
+	}
+	err = in.Update(ctx, func(tx transact.Tx[*session.Fit]) error {
+		now, err := policy.Commit(tx.Log().State(), b, red)
+		if err != nil {
+			return err
+		}
+		r, err := tx.Append(furl.Person, now)
+		rec = r.Seq
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("record the summary: %w", err)
+	}
+	return rec, nil
+}
+
+// keyedSummarizer returns a summarizer that asks the provider of a session with the key
+// of the configuration. It sends the messages to summarize and nothing else, because the
+// client's last request may be unknown, and its prompt cache has most likely expired.
+func (g *Gateway) keyedSummarizer(s *session.Session, model string) (*summarizer, error) {
+	meta := s.Meta()
+	api := wire.For(meta.Format)
+	body, err := api.NewRequest(&protocol.Params{Model: model})
+	if err != nil {
+		return nil, fmt.Errorf("request a summary: %w", err)
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	for name, value := range api.Headers(g.o.Summaries.Key) {
+		header.Set(name, value)
+	}
+	return &summarizer{
+		g: g, rt: &route{codec: api, up: g.upstreamOf(meta.Format)}, session: s.Info().SessionKey, start: g.o.Now(),
+		url: &url.URL{Path: "/v1" + api.Path()}, header: header, requestModel: model,
+		of: summary.Conversation{
+			API: api, Name: meta.Model, Model: s.Model(meta.Model),
+			Other: &summary.Other{Name: model, Model: g.sessions.Model(model, meta.Format), API: api, Body: body},
+		},
+	}, nil
+}

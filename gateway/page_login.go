@@ -1,0 +1,315 @@
+package gateway
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// A browser cannot send a client key in a header, so a person logs in with it once and
+// gets a cookie. The cookie has the time until which it is valid, the tenant, and a
+// hash of both that is keyed by the client key. So it is valid on every gateway with
+// the same configuration, also after a restart, and until the client key is removed.
+// It counts for the page only, because other sites can make a browser send it.
+
+const (
+	loginCookie = "furl-page"
+	// loginFor is how long a login is valid.
+	loginFor = 12 * time.Hour
+	// loginBody is the largest body of a login form, in bytes.
+	loginBody = 64 << 10
+	// maxLoginCookies is the largest number of cookies of this name that are tried.
+	maxLoginCookies = 4
+)
+
+// visitor is who sends a request for the page.
+type visitor struct {
+	tenant   furl.Tenant
+	loggedIn bool // by the login form
+}
+
+// needsLogin reports whether visitors of the page must identify themselves.
+func (g *guard) needsLogin() bool { return len(g.keys) > 0 || g.tenantBy != "" }
+
+// loginFields returns the fields that identify a visitor.
+func (g *guard) loginFields() LoginFields {
+	key := len(g.keys) > 0
+	return LoginFields{Key: key, Credential: key && g.usesCredential()}
+}
+
+// usesCredential reports whether the provider's credential is a part of what
+// identifies a tenant.
+func (g *guard) usesCredential() bool {
+	return g.tenantBy == TenantByCredential || g.tenantBy == TenantByBoth
+}
+
+// visitor returns who sends a request: by its X-Furl-Key, else by the cookie of a
+// login, else by a credential.
+func (g *guard) visitor(r *http.Request, now time.Time) (visitor, error) {
+	if r.Header.Get(clientKeyHeader) == "" {
+		if !g.needsLogin() {
+			return visitor{}, nil
+		}
+		for i, c := range r.CookiesNamed(loginCookie) {
+			if i == maxLoginCookies {
+				break
+			}
+			if tenant, ok := g.checkLogin(c.Value, now); ok {
+				return visitor{tenant, true}, nil
+			}
+		}
+	}
+	shown := withoutProxyLogin(r)
+	if err := g.authorizeClient(shown); err != nil {
+		return visitor{}, err
+	}
+	tenant, err := g.tenant(shown)
+	return visitor{tenant: tenant}, err
+}
+
+// withoutProxyLogin returns a request for the page without what looks like a
+// credential for a provider and is none: the password of a proxy in front of the
+// gateway, which browsers repeat, and the query parameter key.
+func withoutProxyLogin(r *http.Request) *http.Request {
+	out := *r
+	if scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " "); scheme != "" && !strings.EqualFold(scheme, "bearer") {
+		out.Header = r.Header.Clone()
+		out.Header.Del("Authorization")
+	}
+	if r.URL.RawQuery != "" {
+		u := *r.URL
+		u.RawQuery = ""
+		out.URL = &u
+	}
+	return &out
+}
+
+// newLoginKeys returns the keys of the hash in the cookie: one for each client key, or
+// without client keys one for all tenants. Changing what identifies a tenant ends all
+// logins.
+func newLoginKeys(g *guard) (keys [][]byte) {
+	derive := func(secret []byte) []byte {
+		mac := hmac.New(sha256.New, secret)
+		fmt.Fprintf(mac, "furl page login\x00%s\x00%s", g.tenantBy, g.tenantSecret)
+		return mac.Sum(nil)
+	}
+	for _, digest := range g.keys {
+		keys = append(keys, derive(digest[:]))
+	}
+	if len(keys) == 0 && len(g.tenantSecret) > 0 {
+		keys = append(keys, derive(g.tenantSecret))
+	}
+	return keys
+}
+
+// newLogin returns the value of the cookie for a login with the i-th of the login keys.
+func (g *guard) newLogin(i int, tenant furl.Tenant, now time.Time) string {
+	claims := strconv.FormatInt(now.Add(loginFor).Unix(), 10) + "." + string(tenant)
+	return claims + "." + base64.RawURLEncoding.EncodeToString(loginHash(g.loginKeys[i], claims))
+}
+
+// checkLogin returns the tenant of a cookie, and whether the cookie is valid.
+func (g *guard) checkLogin(value string, now time.Time) (tenant furl.Tenant, ok bool) {
+	claims, hash, ok := cutLast(value, ".")
+	if !ok {
+		return "", false
+	}
+	until, name, ok := strings.Cut(claims, ".")
+	if !ok {
+		return "", false
+	}
+	got, err := base64.RawURLEncoding.Strict().DecodeString(hash)
+	if err != nil {
+		return "", false
+	}
+	valid := false
+	for _, key := range g.loginKeys {
+		if hmac.Equal(got, loginHash(key, claims)) {
+			valid = true
+		}
+	}
+	unix, err := strconv.ParseInt(until, 10, 64)
+	return furl.Tenant(name), valid && err == nil && now.Unix() < unix
+}
+
+func loginHash(key []byte, claims string) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(claims))
+	return mac.Sum(nil)
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// identify returns the tenant of what somebody has entered in the login form, and the
+// number of the login key.
+func (g *guard) identify(key, credential string) (tenant furl.Tenant, i int, err error) {
+	fields := g.loginFields()
+	if !fields.Key {
+		key, credential = "", key
+	}
+	switch {
+	case g.operators.has(key), g.operators.has(credential):
+		return "", 0, forbidden("the operator key is for metrics, status and reload only: use a client key")
+	case fields.Key && key == "":
+		return "", 0, unauthorized("no client key: enter the key that your agent sends")
+	case fields.Key:
+		if i = g.keys.index(key); i < 0 {
+			return "", 0, unauthorized("unknown client key")
+		}
+	}
+	if g.tenantBy == "" {
+		return "", i, nil
+	}
+	var shown []string
+	if g.usesCredential() {
+		if credential != "" {
+			shown = []string{credential}
+		}
+		if err := checkIdentifying(shown); err != nil {
+			return "", 0, err
+		}
+	}
+	if g.tenantBy == TenantByCredential {
+		key = ""
+	}
+	return TenantOf(g.tenantSecret, key, shown...), i, nil
+}
+
+// loginForm serves GET /furl/login.
+func (g *Gateway) loginForm(w http.ResponseWriter, r *http.Request) {
+	to := localTarget(r.URL.Query().Get("to"))
+	if _, err := g.guard.visitor(r, g.o.Now()); err == nil {
+		http.Redirect(w, r, to, http.StatusSeeOther)
+		return
+	}
+	g.o.Page.ServeLogin(w, g.withLoginFields(r), http.StatusOK, to, "")
+}
+
+// login serves POST /furl/login.
+func (g *Gateway) login(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, loginBody)
+	if err := r.ParseForm(); err != nil {
+		g.pageError(w, r, http.StatusBadRequest, "invalid form")
+		return
+	}
+	to := localTarget(r.PostForm.Get("to"))
+	if !g.guard.needsLogin() {
+		http.Redirect(w, r, to, http.StatusSeeOther)
+		return
+	}
+	tenant, i, err := g.guard.identify(strings.TrimSpace(r.PostForm.Get("key")), strings.TrimSpace(r.PostForm.Get("credential")))
+	if err != nil {
+		status := apiStatus(err)
+		g.logDenied(r, status, "furl")
+		g.o.Page.ServeLogin(w, g.withLoginFields(r), status, to, err.Error())
+		return
+	}
+	g.setLogin(w, r, g.guard.newLogin(i, tenant, g.o.Now()), loginFor)
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// logout serves POST /furl/logout. It deletes the cookie in this browser.
+func (g *Gateway) logout(w http.ResponseWriter, r *http.Request) {
+	g.setLogin(w, r, "", -time.Second)
+	to := "/"
+	if g.guard.needsLogin() {
+		to = "/furl/login"
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// setLogin sets the cookie of a login, or with a negative age deletes it.
+func (g *Gateway) setLogin(w http.ResponseWriter, r *http.Request, value string, age time.Duration) {
+	http.SetCookie(w, &http.Cookie{
+		Name: loginCookie, Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https"),
+	})
+}
+
+// turnAway responds to a visitor who is not identified: with the login form, or with an
+// error for a wrong key and for requests that are not for a document.
+func (g *Gateway) turnAway(w http.ResponseWriter, r *http.Request, err error) {
+	form := "/furl/login?" + url.Values{"to": {returnTo(r)}}.Encode()
+	mode, site := r.Header.Get("Sec-Fetch-Mode"), r.Header.Get("Sec-Fetch-Site")
+	switch {
+	case r.Header.Get(clientKeyHeader) != "":
+		g.pageError(w, r, apiStatus(err), err.Error())
+	case r.Header.Get("Hx-Request") != "": // htmx opens this address in place of the response
+		w.Header().Set("Hx-Redirect", form)
+		g.pageError(w, r, http.StatusUnauthorized, "log in again")
+	case !acceptsHTML(r) || mode != "" && mode != "navigate":
+		g.pageError(w, r, apiStatus(err), err.Error())
+	case site == "cross-site" || site == "same-site":
+		askAgain(w, form)
+	default:
+		http.Redirect(w, r, form, http.StatusSeeOther)
+	}
+}
+
+// askAgain writes a document that opens the login form. A browser that follows a link of
+// another site does not send the cookie, also not after a redirect; from this
+// document it does, and does not show the form if somebody has logged in.
+func askAgain(w http.ResponseWriter, form string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprintf(w, `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=%[1]s"><title>furl</title><p><a href="%[1]s">Continue</a></p></html>`, html.EscapeString(form))
+}
+
+// returnTo returns the path at which to continue after a login: that of the document
+// from which the request came, unless it is for a document itself.
+func returnTo(r *http.Request) string {
+	from := r.Header.Get("Hx-Current-Url")
+	if from == "" && r.Method == http.MethodPost {
+		from = r.Header.Get("Referer")
+	}
+	if from == "" && r.Method != http.MethodPost {
+		return localTarget(r.URL.RequestURI())
+	}
+	u, err := url.Parse(from)
+	if err != nil || !strings.EqualFold(u.Host, r.Host) {
+		return "/"
+	}
+	return localTarget(u.RequestURI())
+}
+
+// withoutLogin returns the request without the cookie of a login, which is not for
+// providers. Other cookies stay unchanged.
+func withoutLogin(r *http.Request) *http.Request {
+	if !strings.Contains(strings.Join(r.Header["Cookie"], ";"), loginCookie) {
+		return r
+	}
+	var lines []string
+	for _, line := range r.Header["Cookie"] {
+		var kept []string
+		for pair := range strings.SplitSeq(line, ";") {
+			name, _, _ := strings.Cut(strings.TrimSpace(pair), "=")
+			if strings.TrimSpace(name) != loginCookie {
+				kept = append(kept, pair)
+			}
+		}
+		if len(kept) > 0 {
+			lines = append(lines, strings.TrimSpace(strings.Join(kept, ";")))
+		}
+	}
+	out := *r
+	out.Header = r.Header.Clone()
+	out.Header.Del("Cookie")
+	if len(lines) > 0 {
+		out.Header["Cookie"] = lines
+	}
+	return &out
+}
