@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 // maxTimeout is the longest time of a command, in seconds.
@@ -145,7 +147,7 @@ func (b *headTail) String() string {
 		tail = tail[1:]
 	}
 	return fmt.Sprintf("%s\n[%s bytes omitted. To read all of the output, write it to a file.]\n%s",
-		valid(bytes.TrimSuffix(head, []byte("\n"))), thousands(omitted), valid(tail))
+		valid(bytes.TrimSuffix(head, []byte("\n"))), numbers.Thousands(omitted), valid(tail))
 }
 
 // credentialWords are the parts of names of variables that have credentials.

@@ -17,6 +17,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 // copies keeps contents of files from before each change:
@@ -139,7 +141,7 @@ func (c *copies) add(data []byte) (string, error) {
 		return name, nil
 	}
 	if c.size+int64(len(data)) > c.max {
-		return "", fmt.Errorf("the copies in %s have reached the limit of %s bytes: delete that directory, or raise the limit", c.dir, thousands(c.max))
+		return "", fmt.Errorf("the copies in %s have reached the limit of %s bytes: delete that directory, or raise the limit", c.dir, numbers.Thousands(c.max))
 	}
 	w, err := os.CreateTemp(folder, "new-*") // mode 0600
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/unidiff"
 )
 
@@ -146,7 +147,7 @@ func (c change) write(text string) (change, error) {
 		verb, done = "Replace ", "Replaced "
 	}
 	c.title = verb + c.name
-	c.done = fmt.Sprintf("%s%s: %s bytes.", done, printable(c.name), thousands(int64(len(c.after))))
+	c.done = fmt.Sprintf("%s%s: %s bytes.", done, printable(c.name), numbers.Thousands(int64(len(c.after))))
 	return c.checked()
 }
 
@@ -154,7 +155,7 @@ func (c change) write(text string) (change, error) {
 func (c change) checked() (change, error) {
 	switch {
 	case len(c.after) > maxFile:
-		return change{}, fmt.Errorf("the file would have more than %s bytes", thousands(maxFile))
+		return change{}, fmt.Errorf("the file would have more than %s bytes", numbers.Thousands(maxFile))
 	case c.before != nil && bytes.Equal(c.before, c.after):
 		return change{}, errors.New("the change has no effect: the new text is the same as the old one")
 	}
@@ -197,7 +198,7 @@ func (f *Folder) readWhole(path, name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fileError(path, err)
 	}
 	if len(data) > maxFile {
-		return nil, nil, fmt.Errorf("%q has %s bytes: files of up to %s bytes can be changed", path, thousands(info.Size()), thousands(maxFile))
+		return nil, nil, fmt.Errorf("%q has %s bytes: files of up to %s bytes can be changed", path, numbers.Thousands(info.Size()), numbers.Thousands(maxFile))
 	}
 	return data, info, nil
 }
@@ -319,7 +320,7 @@ func replace(file []byte, old, new string, all bool) (after []byte, n int, lines
 		return nil, 0, "", fmt.Errorf("the old text occurs %d times, in lines %s: add text before or after it so that it occurs once, or set all to true", max(n, 2), lines)
 	}
 	if size := int64(len(file)) + int64(n)*int64(len(new)-len(old)); size > maxFile {
-		return nil, 0, "", fmt.Errorf("the file would have more than %s bytes", thousands(maxFile))
+		return nil, 0, "", fmt.Errorf("the file would have more than %s bytes", numbers.Thousands(maxFile))
 	}
 	after = []byte{}
 	done, from := 0, 0
@@ -417,7 +418,7 @@ func diffOf(name string, before, after []byte) string {
 	diff := strings.ToValidUTF8(unidiff.Diff(printable(name), before, after), "\uFFFD")
 	if len(diff) > maxDiff {
 		cut := strings.LastIndexByte(diff[:maxDiff], '\n') + 1
-		diff = fmt.Sprintf("%s[The diff is cut: %s more bytes.]\n", diff[:cut], thousands(int64(len(diff)-cut)))
+		diff = fmt.Sprintf("%s[The diff is cut: %s more bytes.]\n", diff[:cut], numbers.Thousands(int64(len(diff)-cut)))
 	}
 	return diff
 }

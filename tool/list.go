@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 const (
@@ -58,11 +60,11 @@ func (f *Folder) list(ctx context.Context, in listInput) (Result, error) {
 				return Result{}, err
 			}
 			if more {
-				note = fmt.Sprintf("\n[%s has more than %s entries; the others are not listed.]", printable(dir), thousands(maxEntries))
+				note = fmt.Sprintf("\n[%s has more than %s entries; the others are not listed.]", printable(dir), numbers.Thousands(maxEntries))
 			}
 			for _, e := range list {
 				if len(lines) == maxListed {
-					note = fmt.Sprintf("\n[There are more than %s entries. List a folder in it, or a smaller depth.]", thousands(maxListed))
+					note = fmt.Sprintf("\n[There are more than %s entries. List a folder in it, or a smaller depth.]", numbers.Thousands(maxListed))
 					next, depth = nil, 0
 					break
 				}

@@ -10,6 +10,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 const (
@@ -63,7 +65,7 @@ func (f *Folder) read(ctx context.Context, in readInput) (Result, error) {
 		case err != nil:
 			return Result{}, fileError(in.Path, err)
 		case len(data) > maxImage:
-			return Result{}, fmt.Errorf("the image %q has %s bytes: the maximum is %s", in.Path, thousands(info.Size()), thousands(maxImage))
+			return Result{}, fmt.Errorf("the image %q has %s bytes: the maximum is %s", in.Path, numbers.Thousands(info.Size()), numbers.Thousands(maxImage))
 		}
 		return Result{Parts: []Part{{Type: kind, Data: data}}}, nil
 	}
@@ -79,7 +81,7 @@ func (f *Folder) read(ctx context.Context, in readInput) (Result, error) {
 }
 
 // excerpt returns limit lines from line first on, and how to read on.
-func excerpt(ctx context.Context, file io.Reader, first, limit int, numbers bool) (string, error) {
+func excerpt(ctx context.Context, file io.Reader, first, limit int, numbered bool) (string, error) {
 	if limit == 0 {
 		limit = maxLines
 	}
@@ -95,7 +97,7 @@ func excerpt(ctx context.Context, file io.Reader, first, limit int, numbers bool
 			return "", fmt.Errorf("invalid offset %d: the file has %s", first, count(n-1, "line"))
 		case errors.Is(err, io.EOF):
 			if cut {
-				fmt.Fprintf(&b, "\n[Lines of more than %s bytes are cut. search_files finds text in them.]", thousands(maxLine))
+				fmt.Fprintf(&b, "\n[Lines of more than %s bytes are cut. search_files finds text in them.]", numbers.Thousands(maxLine))
 			}
 			return b.String(), nil
 		case err != nil:
@@ -106,13 +108,13 @@ func excerpt(ctx context.Context, file io.Reader, first, limit int, numbers bool
 			fmt.Fprintf(&b, "\n[Lines %d to %d. The file continues: read it from offset %d.]", first, n-1, n)
 			return b.String(), nil
 		}
-		if numbers {
+		if numbered {
 			fmt.Fprintf(&b, "%6d\t", n)
 		}
 		b.WriteString(line)
 		if more > 0 {
 			cut = true
-			fmt.Fprintf(&b, " [%s more bytes]", thousands(more))
+			fmt.Fprintf(&b, " [%s more bytes]", numbers.Thousands(more))
 		}
 		b.WriteByte('\n')
 	}
@@ -224,14 +226,5 @@ func count(n int, word string) string {
 	if strings.HasSuffix(word, "ch") {
 		word += "e"
 	}
-	return thousands(int64(n)) + " " + word + "s"
-}
-
-// thousands returns a number with separators.
-func thousands(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return numbers.Thousands(int64(n)) + " " + word + "s"
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 const (
@@ -57,7 +59,7 @@ var errEnough = errors.New("enough matches")
 
 func (f *Folder) search(ctx context.Context, in searchInput) (Result, error) {
 	if in.Pattern == "" || len(in.Pattern) > maxPattern || len(in.Glob) > maxPattern {
-		return Result{}, fmt.Errorf("invalid pattern or glob: expected 1 to %s bytes", thousands(maxPattern))
+		return Result{}, fmt.Errorf("invalid pattern or glob: expected 1 to %s bytes", numbers.Thousands(maxPattern))
 	}
 	pattern, err := regexp.Compile(in.Pattern)
 	if err != nil {
@@ -102,7 +104,7 @@ func (s *searcher) folder(ctx context.Context, dir string) error {
 		return nil
 	}
 	if more {
-		s.skipped = append(s.skipped, fmt.Sprintf("[%s has more than %s entries; the others are not searched.]", printable(dir), thousands(maxEntries)))
+		s.skipped = append(s.skipped, fmt.Sprintf("[%s has more than %s entries; the others are not searched.]", printable(dir), numbers.Thousands(maxEntries)))
 	}
 	for _, e := range list {
 		if err := ctx.Err(); err != nil {

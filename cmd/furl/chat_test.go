@@ -192,7 +192,7 @@ func (x *chatTerminal) start(args string) {
 	if err := os.WriteFile(filepath.Join(x.home, "config.yaml"), nil, 0o600); err != nil {
 		x.t.Fatal(err)
 	}
-	command := fmt.Sprintf("cd %s && exec env -i %s=1 HOME=%s PATH=\"$PATH\" TERM=\"$TERM\" LANG=C.UTF-8 FURL_DATA=%[3]s/data FURL_CONFIG=%[3]s/config.yaml GOMAXPROCS=2 %s chat %s",
+	command := fmt.Sprintf("cd %s && exec env -i GORACE=atexit_sleep_ms=0 %s=1 HOME=%s PATH=\"$PATH\" TERM=\"$TERM\" LANG=C.UTF-8 FURL_DATA=%[3]s/data FURL_CONFIG=%[3]s/config.yaml GOMAXPROCS=2 %s chat %s",
 		x.work, beFurl, x.home, os.Args[0], args)
 	if x.shown == nil {
 		x.shown = make(map[string]string)

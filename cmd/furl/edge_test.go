@@ -75,9 +75,10 @@ func TestGeminiIsNotSupported(t *testing.T) {
 	}
 }
 
-// A person who opens the gateway's address in a browser reads what it is.
+// Without the page, a person who opens the gateway's address in a browser reads what it
+// is.
 func TestAddressInABrowser(t *testing.T) {
-	p := serve(t, t.TempDir())
+	p := serve(t, t.TempDir(), "--no-page")
 	req, err := http.NewRequest(http.MethodGet, p.url+"/", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -31,9 +31,13 @@ import (
 	"github.com/furlhq/furl/wire/openai"
 )
 
-// killRounds is how often the gateway is killed: n times, or FURL_KILL_ROUNDS.
+// killRounds is how often the gateway is killed: n times, under the race detector
+// half as often, or FURL_KILL_ROUNDS.
 func killRounds(t *testing.T, n int) int {
 	text := os.Getenv("FURL_KILL_ROUNDS")
+	if text == "" && raceDetector {
+		return max(n/2, 3)
+	}
 	if text == "" {
 		return n
 	}

@@ -21,13 +21,22 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beFurl) != "" {
 		os.Exit(cli.Main(os.Args[1:], nil, os.Stdin, os.Stdout, os.Stderr))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	for _, f := range atExit {
+		f()
+	}
+	os.Exit(code)
 }
+
+// atExit is what TestMain calls after all tests.
+var atExit []func()
 
 // furlCommand is the command with an empty environment. It stores its data in home.
 func furlCommand(home string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = []string{beFurl + "=1", "HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, "FURL_DATA=" + home + "/data", "FURL_CONFIG=" + home + "/config.yaml", "NO_COLOR=1"}
+	// With the race detector each command sleeps for a second before it exits, unless GORACE
+	// says otherwise.
+	cmd.Env = []string{"GORACE=atexit_sleep_ms=0 " + os.Getenv("GORACE"), beFurl + "=1", "HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, "FURL_DATA=" + home + "/data", "FURL_CONFIG=" + home + "/config.yaml", "NO_COLOR=1"}
 	if err := os.WriteFile(home+"/config.yaml", nil, 0o600); err != nil {
 		panic(err)
 	}
@@ -70,7 +79,7 @@ func start(t testing.TB, cmd *exec.Cmd) *process {
 			p.mu.Lock()
 			p.said.WriteString(line)
 			p.mu.Unlock()
-			if url, ok := strings.CutPrefix(strings.TrimSpace(line), "furl listens on "); ok {
+			if who, url, ok := strings.Cut(strings.TrimSpace(line), " listens on "); ok && strings.HasPrefix(who, "furl") {
 				listening <- url
 			}
 			if err != nil {

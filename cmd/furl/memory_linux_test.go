@@ -23,16 +23,29 @@ const (
 	recordingMark = 500 << 20
 )
 
-// builtFurl is the command that users run. The test binary may have the race detector,
-// which takes several times the memory.
+// builtFurl is the command that users run, built once. The test binary may have the race
+// detector, which takes several times the memory.
 func builtFurl(t *testing.T) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "furl")
-	if out, err := exec.Command("go", "build", "-o", name, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build furl: %v\n%s", err, out)
+	dir, err := buildFurl()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return name
+	return filepath.Join(dir, "furl")
 }
+
+// buildFurl builds the command in a folder that TestMain deletes.
+var buildFurl = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "furl")
+	if err != nil {
+		return "", err
+	}
+	atExit = append(atExit, func() { _ = os.RemoveAll(dir) }) // a temporary folder
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "furl"), ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build furl: %v\n%s", err, out)
+	}
+	return dir, nil
+})
 
 // peakMemory returns the peak resident memory of a running process, in bytes.
 func peakMemory(t testing.TB, pid int) int64 {

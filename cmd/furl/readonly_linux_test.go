@@ -134,6 +134,13 @@ func TestReadOnlyStore(t *testing.T) {
 			t.Errorf("furl %s: %v\n%s", strings.Join(c.args, " "), err, out)
 		}
 	}
+	page := furlCommand(home, "ui", "kept", "--store", store, "--listen", "127.0.0.1:0", "--no-open")
+	page.Env = append(page.Env, powerless+"=1")
+	ui := start(t, page)
+	if body := browse(t, ui.url); !strings.Contains(body, "haystack") {
+		t.Errorf("furl ui shows\n%s", body)
+	}
+	ui.kill()
 	for _, args := range [][]string{
 		{"pin", "kept", "1"}, {"fork", "kept"}, {"rewind", "kept", "1"}, {"delete", "--yes", "kept"}, {"doctor", "--mend"},
 		{"import", recording, "--again"},

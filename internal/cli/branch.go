@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/session"
 )
 
@@ -57,7 +58,7 @@ record to return to it. Record 0 starts with an empty conversation.`,
 			if dry {
 				verb = "would continue"
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "The session %s from record %d, after %s.\n", verb, done.To, plural(done.Messages, "message"))
+			fmt.Fprintf(cmd.OutOrStdout(), "The session %s from record %d, after %s.\n", verb, done.To, numbers.Count(done.Messages, "message"))
 			if done.To != to {
 				fmt.Fprintf(cmd.OutOrStdout(), "Record %d is inside a step.\n", to)
 			}
@@ -168,7 +169,7 @@ rewind to its last record.`,
 				if b.Current {
 					sign, from = "*", ""
 				}
-				table.add(sign, fmt.Sprint(b.Head), from, thousands(b.Total), ago(time.Now(), b.Updated), truncate(b.Words, 48))
+				table.add(sign, fmt.Sprint(b.Head), from, numbers.Thousands(b.Total), ago(time.Now(), b.Updated), truncate(b.Words, 48))
 			}
 			table.shrink("last message", 12)
 			table.print()

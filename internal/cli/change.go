@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 )
@@ -42,7 +43,7 @@ func (f *storeFlags) reduceStored(cmd *cobra.Command, name, preset, model string
 		return printJSON(w, map[string]any{"session": t.ID(), "dry_run": dry, "reduction": done})
 	}
 	if len(done.Planned) == 0 {
-		fmt.Fprintf(w, "Nothing was hidden. The context has about %s tokens.\n", thousands(done.Before))
+		fmt.Fprintf(w, "Nothing was hidden. The context has about %s tokens.\n", numbers.Thousands(done.Before))
 	}
 	for _, p := range done.Planned {
 		printPlanned(w, p, dry)
@@ -64,10 +65,10 @@ func (f *storeFlags) reduceStored(cmd *cobra.Command, name, preset, model string
 func printPlanned(w io.Writer, p session.Planned, dry bool) {
 	what := []string{}
 	if n := len(p.Messages); n > 0 {
-		what = append(what, plural(n, "message"))
+		what = append(what, numbers.Count(n, "message"))
 	}
 	if p.Blocks > 0 {
-		what = append(what, plural(p.Blocks, "block"))
+		what = append(what, numbers.Count(p.Blocks, "block"))
 	}
 	verb := "hid"
 	if dry {
@@ -78,7 +79,7 @@ func printPlanned(w io.Writer, p session.Planned, dry bool) {
 		hid, why, _ := strings.Cut(hid, ": ")
 		what, reason = []string{hid}, why
 	}
-	fmt.Fprintf(w, "%s %s %s: %s → %s tokens\n", printable(p.Stage), verb, printable(strings.Join(what, " and ")), thousands(p.Before), thousands(p.After))
+	fmt.Fprintf(w, "%s %s %s: %s → %s tokens\n", printable(p.Stage), verb, printable(strings.Join(what, " and ")), numbers.Thousands(p.Before), numbers.Thousands(p.After))
 	if reason != "" {
 		fmt.Fprintf(w, "  %s\n", printable(reason))
 	}
@@ -88,7 +89,7 @@ func printPlanned(w io.Writer, p session.Planned, dry bool) {
 			line = fmt.Sprintf("costs $%.3f of cache writes once, ", c.Rewrite) + line
 		}
 		if c.Remaining >= 1 {
-			line += fmt.Sprintf("; about %s more requests expected", thousands(int(c.Remaining+0.5)))
+			line += fmt.Sprintf("; about %s more requests expected", numbers.Thousands(int(c.Remaining+0.5)))
 		}
 		fmt.Fprintf(w, "  %s\n", line)
 	}
@@ -138,9 +139,9 @@ session, as in the output of furl search, omit SESSION.`,
 				verb = "would restore"
 			}
 			w := cmd.OutOrStdout()
-			fmt.Fprintf(w, "%s %s: %s tokens visible again\n", verb, what, thousands(done.Tokens))
+			fmt.Fprintf(w, "%s %s: %s tokens visible again\n", verb, what, numbers.Thousands(done.Tokens))
 			if len(done.Covered) > 0 {
-				fmt.Fprintf(w, "Parts stay hidden by %s.\n", numbers("reduction", done.Covered))
+				fmt.Fprintf(w, "Parts stay hidden by %s.\n", joinNumbers("reduction", done.Covered))
 			}
 			return nil
 		},
@@ -258,8 +259,8 @@ func pinningCommand(p program, verb string, aliases []string, short, past, key, 
 	return cmd
 }
 
-// numbers returns a text such as "reduction 3" or "reductions 3 and 7".
-func numbers(what string, seqs []furl.Seq) string {
+// joinNumbers returns a text such as "reduction 3" or "reductions 3 and 7".
+func joinNumbers(what string, seqs []furl.Seq) string {
 	words := make([]string, len(seqs))
 	for i, s := range seqs {
 		words[i] = fmt.Sprint(s)

@@ -17,6 +17,7 @@ import (
 	"github.com/furlhq/furl/agent"
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/tui"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -153,7 +154,7 @@ func withInput(message string, in io.Reader) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("read standard input: %w", err)
 	case len(data) > maxPrompt:
-		return "", fmt.Errorf("standard input is larger than %s bytes, the limit for a message", thousands(maxPrompt))
+		return "", fmt.Errorf("standard input is larger than %s bytes, the limit for a message", numbers.Thousands(maxPrompt))
 	}
 	text := strings.ToValidUTF8(strings.TrimRight(string(data), "\n"), "\uFFFD")
 	switch {

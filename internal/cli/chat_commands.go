@@ -15,6 +15,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -342,7 +343,7 @@ func (c *conversation) chooseSession(x *slashRun) (string, error) {
 		if label == "" {
 			label = shortSession(info.Session)
 		}
-		q.Options = append(q.Options, chat.Option{Label: fmt.Sprintf("%s  %s, %s", label, plural(info.Messages, "message"), ago(time.Now(), info.Newest()))})
+		q.Options = append(q.Options, chat.Option{Label: fmt.Sprintf("%s  %s, %s", label, numbers.Count(info.Messages, "message"), ago(time.Now(), info.Newest()))})
 		if len(ids) == listed {
 			break
 		}
@@ -392,7 +393,7 @@ func (c *conversation) chooseModel(x *slashRun) chat.Reply {
 	c.mu.Lock()
 	c.model = m
 	c.mu.Unlock()
-	return chat.Reply{Text: fmt.Sprintf("The model is %s, with a context window of %s tokens.", printable(m.ID), thousands(c.session().Model(m.ID).Window))}
+	return chat.Reply{Text: fmt.Sprintf("The model is %s, with a context window of %s tokens.", printable(m.ID), numbers.Thousands(c.session().Model(m.ID).Window))}
 }
 
 func (c *conversation) listTools(x *slashRun) chat.Reply {
@@ -502,7 +503,7 @@ func (c *conversation) rewind(x *slashRun) chat.Reply {
 	if err != nil {
 		return chat.Reply{Err: err}
 	}
-	text := fmt.Sprintf("The session continues after %s. To undo this: /rewind %d", plural(done.Messages, "message"), done.Branch)
+	text := fmt.Sprintf("The session continues after %s. To undo this: /rewind %d", numbers.Count(done.Messages, "message"), done.Branch)
 	if files != "" {
 		text = files + "\n" + text
 	}

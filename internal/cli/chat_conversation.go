@@ -21,6 +21,7 @@ import (
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/tool"
@@ -131,7 +132,7 @@ func (f *chatFlags) instructions(dir string) (string, error) {
 			return "", fmt.Errorf("--system: %w", err)
 		}
 		if len(data) > maxInstructions {
-			return "", fmt.Errorf("--system: %s is larger than %s bytes", label(f.system), thousands(maxInstructions))
+			return "", fmt.Errorf("--system: %s is larger than %s bytes", label(f.system), numbers.Thousands(maxInstructions))
 		}
 		return strings.ToValidUTF8(string(data), "\uFFFD"), nil
 	}
@@ -387,7 +388,7 @@ func (c *conversation) askAboutSummary(ctx context.Context, ask chat.Asker) erro
 		return nil
 	}
 	answer, err := ask(ctx, chat.Question{
-		Title: fmt.Sprintf("Replace %s by this summary? %s → %s tokens", plural(w.Archived, "message"), thousands(w.Before), thousands(w.After)),
+		Title: fmt.Sprintf("Replace %s by this summary? %s → %s tokens", numbers.Count(w.Archived, "message"), numbers.Thousands(w.Before), numbers.Thousands(w.After)),
 		Body:  w.Summary,
 		Options: []chat.Option{
 			{Label: "Use it", Key: "y"},

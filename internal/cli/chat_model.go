@@ -74,9 +74,15 @@ func requireKey(m config.ChatModel) error {
 	return nil
 }
 
+// agentModel returns a model for the agent. Without an address in the configuration it is
+// that of the variable that other agents read too, which furl run and furl sim set.
 func agentModel(m config.ChatModel) agent.Model {
+	base := "OPENAI_BASE_URL"
+	if furl.Format(m.Format) == furl.FormatAnthropic {
+		base = "ANTHROPIC_BASE_URL"
+	}
 	a := agent.Model{
-		Format: furl.Format(m.Format), ID: m.ID, BaseURL: m.URL, Key: m.Key(),
+		Format: furl.Format(m.Format), ID: m.ID, BaseURL: cmp.Or(m.URL, os.Getenv(base)), Key: m.Key(),
 		Window: m.Window, MaxTokens: m.MaxTokens, Thinking: m.Thinking,
 	}
 	if m.Options != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/tool"
 )
@@ -103,7 +104,7 @@ func (t *chatTools) restoreFiles(x *slashRun, since furl.Seq) (string, error) {
 		return fmt.Sprintf("Files changed since then, which stay as they are: %s.", printable(strings.Join(names, ", "))), nil
 	}
 	q := chat.Question{
-		Title:   fmt.Sprintf("Put back %s that the tools have changed since then?", plural(len(changes), "file")),
+		Title:   fmt.Sprintf("Put back %s that the tools have changed since then?", numbers.Count(len(changes), "file")),
 		Diff:    strings.Join(diffs, ""),
 		Options: []chat.Option{{Label: "Yes", Key: "y"}, {Label: "No, only the conversation goes back", Key: "n"}},
 	}
@@ -132,7 +133,7 @@ func (t *chatTools) restoreFiles(x *slashRun, since furl.Seq) (string, error) {
 		return "", err
 	}
 	var text strings.Builder
-	text.WriteString(plural(len(changes)-len(skipped), "file") + " put back.")
+	text.WriteString(numbers.Count(len(changes)-len(skipped), "file") + " put back.")
 	for _, s := range skipped {
 		why := s.Problem
 		if why == "" {

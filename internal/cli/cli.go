@@ -150,8 +150,8 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		return badUsage("%w; see %s --help", flagError(err), c.CommandPath())
 	})
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
-	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), chatCommand(p), mcpCommand(p), setupCommand(p), configCommand(p),
-		replayCommand(p), showCommand(p), reduceCommand(p), importCommand(p), exportCommand(p), resumeInCommand(p),
+	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), chatCommand(p), mcpCommand(p), uiCommand(p), setupCommand(p), configCommand(p),
+		replayCommand(p), evalCommand(p), showCommand(p), reduceCommand(p), importCommand(p), exportCommand(p), resumeInCommand(p),
 		sessionsCommand(p), setCommand(p), contextCommand(p), summaryCommand(p), editSummaryCommand(p),
 		searchCommand(p), getCommand(p), restoreCommand(p), pinCommand(p), unpinCommand(p), rewindCommand(p), forkCommand(p), branchesCommand(p), deleteCommand(p),
 		statsCommand(p), statusCommand(p), tenantsCommand(p), uninstallCommand(p), doctorCommand(p), simCommand(), versionCommand())

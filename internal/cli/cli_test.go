@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -22,11 +23,17 @@ func TestScriptsPostgres(t *testing.T) {
 }
 
 // runScripts runs the scripts of a folder in an empty environment, with a store if one is
-// named.
+// named. In a script the condition [race] holds under the race detector.
 func runScripts(t *testing.T, dir, store string) {
 	testscript.Run(t, testscript.Params{
 		Dir:           dir,
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
+		Condition: func(name string) (bool, error) {
+			if name != "race" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return raceDetector, nil
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir+"/home")
 			e.Setenv("XDG_DATA_HOME", "")
@@ -34,6 +41,8 @@ func runScripts(t *testing.T, dir, store string) {
 			e.Setenv("FURL_CONFIG", "")
 			e.Setenv("FURL_STORE", store)
 			e.Setenv("NO_COLOR", "1")
+			// With the race detector each command sleeps for a second before it exits.
+			e.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 			return os.Mkdir(e.WorkDir+"/home", 0o755)
 		},
 	})
@@ -42,6 +51,7 @@ func runScripts(t *testing.T, dir, store string) {
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"ask-sim":     askSim,
+		"browse":      browse,
 		"claude-code": func() { os.Exit(runClaudeCode()) },
 		"claude":      func() { os.Exit(runClaude()) },
 		"codex":       func() { os.Exit(runAgent()) },

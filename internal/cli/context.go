@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/session"
 )
 
@@ -41,7 +42,7 @@ sizes that it has reported.`,
 			}
 			printContext(cmd.OutOrStdout(), t.name(), u, t.wire().Messages)
 			if w := t.WaitingSummary(); w != nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "A summary of %s waits for approval: furl summary %s\n", plural(w.Archived, "message"), t.ID())
+				fmt.Fprintf(cmd.OutOrStdout(), "A summary of %s waits for approval: furl summary %s\n", numbers.Count(w.Archived, "message"), t.ID())
 			}
 			return nil
 		},
@@ -58,9 +59,9 @@ const contextCells = 32
 
 // messages is the number on all branches.
 func printContext(w io.Writer, name string, u session.Usage, messages int) {
-	head := fmt.Sprintf("%s, %s: about %s tokens", name, modelName(u.Model), thousands(u.Size))
+	head := fmt.Sprintf("%s, %s: about %s tokens", name, modelName(u.Model), numbers.Thousands(u.Size))
 	if u.Limit > 0 {
-		head += fmt.Sprintf(" of %s (%.1f%%)", thousands(u.Limit), u.Percentage)
+		head += fmt.Sprintf(" of %s (%.1f%%)", numbers.Thousands(u.Limit), u.Percentage)
 	} else {
 		head += "; the context window of this model is unknown, so nothing is reduced"
 	}
@@ -82,14 +83,14 @@ func printContext(w io.Writer, name string, u session.Usage, messages int) {
 		}
 		blocks := ""
 		if p.Blocks > 0 {
-			blocks = plural(p.Blocks, "block")
+			blocks = numbers.Count(p.Blocks, "block")
 		}
-		t.add(p.Name, strings.Repeat(fill, cells), thousands(p.Tokens), fmt.Sprintf("%d%%", (100*p.Tokens+whole/2)/whole), blocks)
+		t.add(p.Name, strings.Repeat(fill, cells), numbers.Thousands(p.Tokens), fmt.Sprintf("%d%%", (100*p.Tokens+whole/2)/whole), blocks)
 	}
 	t.print()
-	tail := countMessages(messages, u.Messages) + fmt.Sprintf(", %s shown to the model.", thousands(u.Shown))
+	tail := countMessages(messages, u.Messages) + fmt.Sprintf(", %s shown to the model.", numbers.Thousands(u.Shown))
 	if u.Hidden > 0 {
-		tail += fmt.Sprintf(" About %s tokens are hidden and can be restored.", thousands(u.Hidden))
+		tail += fmt.Sprintf(" About %s tokens are hidden and can be restored.", numbers.Thousands(u.Hidden))
 	}
 	fmt.Fprintln(w)
 	printWrapped(w, tail, width(w))

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -97,7 +98,7 @@ Only this command and the retention of the configuration delete sessions.`,
 				verb = "would delete"
 			}
 			for _, info := range doomed {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s %s  %s, %s\n", verb, info.Session, plural(info.Messages, "message"), truncate(info.Title, 60))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s %s  %s, %s\n", verb, info.Session, numbers.Count(info.Messages, "message"), truncate(info.Title, 60))
 			}
 			if len(doomed) == 0 {
 				fmt.Fprintln(cmd.OutOrStdout(), "No sessions are that old.")
@@ -131,7 +132,7 @@ func (f *storeFlags) expire(cmd *cobra.Command, store storage.Store) error {
 		return errors.Join(err, printJSON(cmd.OutOrStdout(), map[string]any{"deleted": sessionsJSON(gone), "dry_run": false}))
 	}
 	for _, info := range gone {
-		fmt.Fprintf(cmd.OutOrStdout(), "deleted %s  %s, %s\n", info.Session, plural(info.Messages, "message"), truncate(info.Title, 60))
+		fmt.Fprintf(cmd.OutOrStdout(), "deleted %s  %s, %s\n", info.Session, numbers.Count(info.Messages, "message"), truncate(info.Title, 60))
 	}
 	if len(gone) == 0 && err == nil {
 		fmt.Fprintln(cmd.OutOrStdout(), "No sessions have expired.")
@@ -141,9 +142,9 @@ func (f *storeFlags) expire(cmd *cobra.Command, store storage.Store) error {
 
 func describe(infos []storage.SessionInfo) string {
 	if len(infos) == 1 {
-		return fmt.Sprintf("session %s (%s, %q)", infos[0].Session, plural(infos[0].Messages, "message"), truncate(infos[0].Title, 40))
+		return fmt.Sprintf("session %s (%s, %q)", infos[0].Session, numbers.Count(infos[0].Messages, "message"), truncate(infos[0].Title, 40))
 	}
-	return plural(len(infos), "session")
+	return numbers.Count(len(infos), "session")
 }
 
 // confirm asks on the terminal. Without a terminal it fails.

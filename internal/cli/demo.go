@@ -16,6 +16,7 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/demo"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
@@ -191,7 +192,7 @@ func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Sess
 			fmt.Fprintf(w, "%*s%s\n", indent, "", l)
 		}
 	}
-	say(0, "A simulated agent makes %s. The context window of its model is %s tokens.", plural(direct.Of, "request"), thousands(window))
+	say(0, "A simulated agent makes %s. The context window of its model is %s tokens.", numbers.Count(direct.Of, "request"), numbers.Thousands(window))
 	fmt.Fprintln(w)
 	t := newTable(w, text(""), number("answered"), number("largest\nprompt"), number("tokens\nsent"), number("cache\nreads"), number("cost"), number("cost per\nrequest"))
 	row := func(name string, r demoRun) {
@@ -203,7 +204,7 @@ func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Sess
 		if answered > 0 {
 			each = fmt.Sprintf("$%.3f", r.Cost/float64(answered))
 		}
-		t.add(name, fmt.Sprintf("%d of %d", answered, r.Of), thousands(r.Largest), thousands(r.Prompt), thousands(r.Cached), fmt.Sprintf("$%.2f", r.Cost), each)
+		t.add(name, fmt.Sprintf("%d of %d", answered, r.Of), numbers.Thousands(r.Largest), numbers.Thousands(r.Prompt), numbers.Thousands(r.Cached), fmt.Sprintf("$%.2f", r.Cost), each)
 	}
 	row("directly", direct)
 	row("through furl", through)
@@ -216,10 +217,10 @@ func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Sess
 		say(0, "Through furl, request %d fails: %s", through.Requests, through.Refused)
 	}
 	reductions := s.Reductions()
-	say(0, "Through furl: %s in one session, reduced %s.", plural(s.Info().Messages, "message"), plural(len(reductions), "time"))
+	say(0, "Through furl: %s in one session, reduced %s.", numbers.Count(s.Info().Messages, "message"), numbers.Count(len(reductions), "time"))
 	if len(reductions) > 0 {
 		r := reductions[len(reductions)-1]
-		say(2, "last reduction: %s, %s → %s tokens; %s", r.Stage, thousands(r.Before), thousands(r.After), r.Reason)
+		say(2, "last reduction: %s, %s → %s tokens; %s", r.Stage, numbers.Thousands(r.Before), numbers.Thousands(r.After), r.Reason)
 	}
 	for _, h := range hits {
 		line, _, _ := strings.Cut(strings.TrimLeft(h.Excerpt, "…"), "\n")

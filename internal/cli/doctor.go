@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -122,7 +123,7 @@ The exit code is 1 if a problem remains.`,
 
 // complaint returns an error with the number of remaining problems and the remedies.
 func complaint(left int, mendable, lost bool) error {
-	text := plural(left, "problem")
+	text := numbers.Count(left, "problem")
 	if mendable {
 		text += "; furl doctor --mend rebuilds what can be derived from the records"
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 // The states of a finding.
@@ -225,7 +226,7 @@ func (d *gatewayDoctor) judge(st *gateway.Status) {
 		d.found("version", findingWarning, "restart the gateway to run the installed version", "the gateway is %s, this command is %s", printable(st.Version), version())
 	}
 	if st.NotReady == "" {
-		d.found("ready", findingFine, "", "it accepts requests; %s in progress, %s in memory", plural(st.UnderWay, "request"), plural(st.Sessions, "session"))
+		d.found("ready", findingFine, "", "it accepts requests; %s in progress, %s in memory", numbers.Count(st.UnderWay, "request"), numbers.Count(st.Sessions, "session"))
 	} else {
 		d.found("ready", findingProblem, "check the store with furl doctor; a gateway that is draining stops soon", "it accepts no requests: %s", printable(st.NotReady))
 	}
@@ -243,7 +244,7 @@ func (d *gatewayDoctor) totals(st *gateway.Status) {
 	}
 	if st.StoreErrors+st.Failed+st.Unrecorded > 0 {
 		d.found("store", findingWarning, "see the gateway's log, and check the store with furl doctor", "since the gateway started: %d store errors, %s not prepared, %s not recorded",
-			st.StoreErrors, plural(int(st.Failed), "request"), plural(int(st.Unrecorded), "response"))
+			st.StoreErrors, numbers.Count(int(st.Failed), "request"), numbers.Count(int(st.Unrecorded), "response"))
 	} else {
 		d.found("store", findingFine, "", "no errors since the gateway started; furl doctor without --gateway checks its contents")
 	}
@@ -254,7 +255,7 @@ func (d *gatewayDoctor) totals(st *gateway.Status) {
 func (d *gatewayDoctor) windows(st *gateway.Status) {
 	if n := st.UnknownWindows; n > 0 {
 		d.found("models", findingWarning, "set --window, or add them to a catalogue (key catalog of the configuration); the gateway's log has their names",
-			"the context window of %s is unknown: nothing is hidden until the provider reports it", plural(n, "model"))
+			"the context window of %s is unknown: nothing is hidden until the provider reports it", numbers.Count(n, "model"))
 	}
 }
 
@@ -352,7 +353,7 @@ func (d *gatewayDoctor) report(w io.Writer, asJSON bool) error {
 		}
 	}
 	if err == nil && problems > 0 {
-		err = errors.New(plural(problems, "problem"))
+		err = errors.New(numbers.Count(problems, "problem"))
 	}
 	return err
 }

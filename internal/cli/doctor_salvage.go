@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/sqlite"
 )
 
@@ -34,7 +35,7 @@ func (f *storeFlags) salvage(cmd *cobra.Command, to string) (err error) {
 	ctx := cmd.Context()
 	progress := newBar(cmd.ErrOrStderr(), f.json)
 	done, err := sqlite.Salvage(ctx, place, to, func(page, total int64) {
-		progress.say(fmt.Sprintf("page %s of %s", thousands(int(page)), thousands(int(total))))
+		progress.say(fmt.Sprintf("page %s of %s", numbers.Thousands(int(page)), numbers.Thousands(int(total))))
 	})
 	progress.clear()
 	if err != nil {
@@ -73,9 +74,9 @@ func (f *storeFlags) salvage(cmd *cobra.Command, to string) (err error) {
 	case err != nil:
 		return err
 	case len(found) > 0:
-		return fmt.Errorf("%s has %s", to, plural(len(found), "problem"))
+		return fmt.Errorf("%s has %s", to, numbers.Count(len(found), "problem"))
 	case lost > 0 || done.Unread > 0:
-		return errors.New(plural(lost, "record") + " lost; a backup may have them")
+		return errors.New(numbers.Count(lost, "record") + " lost; a backup may have them")
 	}
 	return nil
 }
@@ -87,7 +88,7 @@ func printSalvaged(w io.Writer, to string, list []jsonSalvaged, found []jsonProb
 			whole++
 			continue
 		}
-		line := fmt.Sprintf("session %s: %s saved", s.Session, plural(s.Saved, "record"))
+		line := fmt.Sprintf("session %s: %s saved", s.Session, numbers.Count(s.Saved, "record"))
 		if len(s.Lost) > 0 {
 			line += ", lost: " + s.lostWords()
 		}
@@ -102,7 +103,7 @@ func printSalvaged(w io.Writer, to string, list []jsonSalvaged, found []jsonProb
 	for _, p := range found {
 		fmt.Fprintln(w, p.words())
 	}
-	fmt.Fprintf(w, "%s: %s saved, %d complete\n", printable(to), plural(len(list), "session"), whole)
+	fmt.Fprintf(w, "%s: %s saved, %d complete\n", printable(to), numbers.Count(len(list), "session"), whole)
 }
 
 // lostWords lists the lost records, at most eight ranges.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -34,7 +35,8 @@ the original bytes.`,
 		Example: `  furl export 01jd5 -o session.furl.jsonl
   furl export latest --format markdown | less
   furl export session.jsonl --format anthropic --view      what the model saw
-  furl export 01jd5 --format html -o session.html`,
+  furl export 01jd5 --format html -o session.html
+  furl export 01jd5 --structure -o shared.html             no texts, no names`,
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -47,7 +49,9 @@ the original bytes.`,
 				out = ""
 			}
 			if format == "" {
-				format = formatOf(out)
+				if format = formatOf(out); opts.Structure && out == "" {
+					format = "html"
+				}
 			}
 			opts.At = furl.Seq(at)
 			opts.Model = t.Model(t.Meta().Model)
@@ -81,7 +85,7 @@ the original bytes.`,
 					"session": t.ID(), "file": out, "format": done.Format, "messages": done.Messages, "bytes": done.Bytes, "notes": append([]string{}, done.Notes...),
 				})
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s as %s\n", out, plural(done.Messages, "message"), bytesSize(done.Bytes), done.Format)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s as %s\n", out, numbers.Count(done.Messages, "message"), bytesSize(done.Bytes), done.Format)
 			return nil
 		},
 	}
@@ -91,6 +95,7 @@ the original bytes.`,
 	fl.StringVarP(&out, "output", "o", "", "`file` to write (default standard output)")
 	fl.BoolVar(&force, "force", false, "overwrite an existing file")
 	fl.BoolVar(&opts.View, "view", false, "export what the model sees instead of the transcript")
+	fl.BoolVar(&opts.Structure, "structure", false, "export roles and sizes only, no texts or names (html)")
 	fl.IntVar(&at, "at-record", 0, "`number` of the last record to export (default the newest)")
 	fl.SetNormalizeFunc(renamed("at", "at-record"))
 	fl.StringVar(&within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/recall"
 )
 
@@ -94,13 +95,13 @@ func piece(text, lines, chars string) (string, error) {
 		}
 		from, to, err := parseRange(lines, 1, len(all))
 		if err != nil {
-			return "", badUsage("invalid --lines %s: %w; the text has %s", lines, err, plural(len(all), "line"))
+			return "", badUsage("invalid --lines %s: %w; the text has %s", lines, err, numbers.Count(len(all), "line"))
 		}
 		return strings.Join(all[from-1:to], ""), nil
 	case chars != "":
 		from, to, err := parseRange(chars, 0, len(text)-1)
 		if err != nil {
-			return "", badUsage("invalid --bytes %s: %w; the text has %s", chars, err, plural(len(text), "byte"))
+			return "", badUsage("invalid --bytes %s: %w; the text has %s", chars, err, numbers.Count(len(text), "byte"))
 		}
 		return text[from : to+1], nil
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/rebuild"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/record"
@@ -169,7 +170,7 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry, str
 			fmt.Fprintln(cmd.OutOrStdout(), "No recordings found.")
 		}
 		if n := len(skipped); n > 0 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "furl: note: skipped %s in unknown formats, such as %s\n", plural(n, "file"), label(skipped[0]))
+			fmt.Fprintf(cmd.ErrOrStderr(), "furl: note: skipped %s in unknown formats, such as %s\n", numbers.Count(n, "file"), label(skipped[0]))
 		}
 	}
 	if strict {
@@ -183,7 +184,7 @@ func strictly(unreadable int) error {
 	if unreadable == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s, and --strict is set", plural(unreadable, "unreadable record"))
+	return fmt.Errorf("%s, and --strict is set", numbers.Count(unreadable, "unreadable record"))
 }
 
 // embed computes the vectors of new messages if the configuration has embeddings.
@@ -429,7 +430,7 @@ func printImported(w io.Writer, done []jsonImported) {
 		if result == importedNot {
 			result = "skipped"
 		}
-		t.add(string(l.Session), truncate(l.Title, 40), result, thousands(l.Messages), thousands(l.Added))
+		t.add(string(l.Session), truncate(l.Title, 40), result, numbers.Thousands(l.Messages), numbers.Thousands(l.Added))
 	}
 	t.shrink("title", 12)
 	t.shrink("session", 12)
@@ -452,14 +453,14 @@ func importedWords(n int, counts map[string]int) string {
 		case n:
 			parts = append(parts, r.words)
 		default:
-			parts = append(parts, thousands(of)+" "+r.words)
+			parts = append(parts, numbers.Thousands(of)+" "+r.words)
 		}
 	}
 	sep := ": "
 	if len(parts) == 1 {
 		sep = " "
 	}
-	words := plural(n, "session") + sep + strings.Join(parts, ", ")
+	words := numbers.Count(n, "session") + sep + strings.Join(parts, ", ")
 	switch counts[importedNot] {
 	case 0:
 		return words

@@ -12,6 +12,7 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/join"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/transcript"
@@ -92,7 +93,7 @@ func (im *importer) join(ctx context.Context, key furl.SessionKey, s *transcript
 			return false, nil
 		}
 		if done.Refused > 0 {
-			line.Notes = append(slices.Clone(line.Notes), fmt.Sprintf("%s not added: the session recorded by the gateway has an incomplete step there", plural(done.Refused, "message")))
+			line.Notes = append(slices.Clone(line.Notes), fmt.Sprintf("%s not added: the session recorded by the gateway has an incomplete step there", numbers.Count(done.Refused, "message")))
 		}
 		info, err := im.info(ctx, key)
 		if err != nil {

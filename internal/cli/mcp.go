@@ -37,6 +37,7 @@ type mcpFlags struct {
 	follow                                        bool
 	folders                                       []string
 	interval, settle                              time.Duration // of the follower; 0: its defaults
+	pause                                         int           // the same
 }
 
 func mcpCommand(p program) *cobra.Command {

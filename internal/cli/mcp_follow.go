@@ -62,7 +62,7 @@ func (f *mcpFlags) follower(ctx context.Context, store storage.Store, c *config.
 	to := &followTarget{importer: importer{store: store, merge: true, appended: indexer.Catchup}, indexer: indexer}
 	return follow.New(to, follow.Options{
 		Folders: folders, State: name + ".json", Lock: name + ".lock", Forget: empty, Counter: token.O200k(),
-		Interval: f.interval, Settle: f.settle, Logger: f.log,
+		Interval: f.interval, Settle: f.settle, Pause: f.pause, Logger: f.log,
 	}), nil
 }
 

@@ -70,7 +70,7 @@ func newFollowing(t *testing.T) *following {
 func (f *following) start(t *testing.T, settle time.Duration) {
 	t.Helper()
 	flags := mcpFlags{storeFlags: storeFlags{place: f.place, log: slog.New(slog.NewTextHandler(&f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, folders: []string{f.folder}}
-	flags.interval, flags.settle = 20*time.Millisecond, settle
+	flags.interval, flags.settle, flags.pause = 20*time.Millisecond, settle, 1
 	ctx, cancel := context.WithCancel(context.Background())
 	var err error
 	if f.follower, err = flags.follower(ctx, f.store, &config.Config{}); err != nil {

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -15,6 +17,7 @@ type pricing struct {
 	catalog               string
 	input, output         float64
 	cacheRead, cacheWrite float64
+	cacheTTL              time.Duration
 	flags                 *pflag.FlagSet
 }
 
@@ -26,6 +29,7 @@ func (p *pricing) add(fl *pflag.FlagSet) {
 	fl.Float64Var(&p.output, "price-output", 0, "price of output in US `dollars` per million tokens")
 	fl.Float64Var(&p.cacheRead, "cache-read", 0, "price of cache reads as a `multiple` of the input price, such as 0.1")
 	fl.Float64Var(&p.cacheWrite, "cache-write", 0, "price of cache writes as a `multiple` of the input price, such as 1.25")
+	fl.DurationVar(&p.cacheTTL, "cache-ttl", 0, "`lifetime` of cache entries that the client requests: 5m, 1h, or 24h (OpenAI) (default as recorded)")
 }
 
 // options converts the flags into options of a replay.
@@ -50,6 +54,10 @@ func (p *pricing) options() (replay.Options, error) {
 	if p.flags.Changed("cache-write") {
 		o.CacheWrite = &p.cacheWrite
 	}
+	if p.cacheTTL != 0 && (p.cacheTTL < time.Minute || p.cacheTTL > 720*time.Hour) {
+		return o, badUsage("invalid --cache-ttl %v: expected a lifetime such as 5m or 1h, up to 720h", p.cacheTTL)
+	}
+	o.CacheLifetime = p.cacheTTL
 	o.Catalog = catalog.Default()
 	if p.catalog != "" {
 		own, err := catalog.Load(p.catalog)

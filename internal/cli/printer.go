@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/replay"
 )
 
@@ -38,7 +39,7 @@ func (p *printer) message(in *replay.Inspection, sh *furl.Shown) {
 		b := &sh.Blocks[i]
 		note := ""
 		if b.By != 0 {
-			note = fmt.Sprintf("%s tokens hidden by %s", thousands(b.Block.Tokens), p.by(in, b.By))
+			note = fmt.Sprintf("%s tokens hidden by %s", numbers.Thousands(b.Block.Tokens), p.by(in, b.By))
 		}
 		p.block(b.Block, b.Words(), note)
 	}
@@ -87,7 +88,7 @@ func (p *printer) block(b *furl.Block, words, note string) {
 		words = string(b.Args)
 	}
 	for _, m := range b.Media {
-		about += fmt.Sprintf(" [%s %s, %s bytes]", m.Kind, m.Type, thousands(m.Bytes))
+		about += fmt.Sprintf(" [%s %s, %s bytes]", m.Kind, m.Type, numbers.Thousands(m.Bytes))
 	}
 	if b.Own {
 		about += ", added by furl"
@@ -129,7 +130,7 @@ func (p *printer) words(text string) {
 		fmt.Fprintf(p.w, "       %s\n", l)
 	}
 	if rest > 0 {
-		fmt.Fprintf(p.w, "       %s\n", style(p.color, faint, fmt.Sprintf("… %s more lines", thousands(rest))))
+		fmt.Fprintf(p.w, "       %s\n", style(p.color, faint, fmt.Sprintf("… %s more lines", numbers.Thousands(rest))))
 	}
 }
 
@@ -155,9 +156,9 @@ func reductionWords(red *furl.Reduction) string {
 	case red.Summary != nil:
 		words = append(words, compacted(red))
 	case red.After > 0:
-		words = append(words, fmt.Sprintf("%s → %s tokens", thousands(red.Before), thousands(red.After)))
+		words = append(words, fmt.Sprintf("%s → %s tokens", numbers.Thousands(red.Before), numbers.Thousands(red.After)))
 	case red.Before > 0:
-		words = append(words, fmt.Sprintf("%s tokens before", thousands(red.Before)))
+		words = append(words, fmt.Sprintf("%s tokens before", numbers.Thousands(red.Before)))
 	}
 	if why := reasonWords(red); why != "" {
 		words = append(words, why)
@@ -174,13 +175,13 @@ func compacted(red *furl.Reduction) string {
 		if n == 1 {
 			noun = "message"
 		}
-		words += fmt.Sprintf(" — %s %s archived", thousands(n), noun)
+		words += fmt.Sprintf(" — %s %s archived", numbers.Thousands(n), noun)
 	}
 	switch {
 	case red.After > 0 && red.Before > red.After:
-		words += fmt.Sprintf(", ~%s tokens freed", thousands(red.Before-red.After))
+		words += fmt.Sprintf(", ~%s tokens freed", numbers.Thousands(red.Before-red.After))
 	case red.Before > 0:
-		words += fmt.Sprintf(", %s tokens before", thousands(red.Before))
+		words += fmt.Sprintf(", %s tokens before", numbers.Thousands(red.Before))
 	}
 	return words
 }
@@ -210,7 +211,7 @@ func (p *printer) covered(s *furl.State, red *furl.Reduction) {
 		}
 	}
 	if shown > 40 && !p.full {
-		p.note(fmt.Sprintf("  … %s more; --full lists them", thousands(shown-40)))
+		p.note(fmt.Sprintf("  … %s more; --full lists them", numbers.Thousands(shown-40)))
 	}
 }
 
@@ -223,7 +224,7 @@ func (p *printer) item(s *furl.State, sp furl.Span, show furl.Show) {
 	switch show := show.(type) {
 	case furl.In:
 		b := &m.Blocks[sp.First.Block]
-		fmt.Fprintf(p.w, "  message %d, %s: %s → %s tokens, replaced by: %s\n", i+1, b.Kind, thousands(b.Tokens), thousands(show.Tokens), truncate(strings.ReplaceAll(show.Text, "\n", " "), 80))
+		fmt.Fprintf(p.w, "  message %d, %s: %s → %s tokens, replaced by: %s\n", i+1, b.Kind, numbers.Thousands(b.Tokens), numbers.Thousands(show.Tokens), truncate(strings.ReplaceAll(show.Text, "\n", " "), 80))
 	case furl.Mark:
 		last, _ := s.Find(sp.Last.Msg)
 		text := ""

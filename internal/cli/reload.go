@@ -46,6 +46,7 @@ func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, er
 		return nil, err
 	}
 	l.sessions.Policy = cmp.Or(f.policy, l.sessions.Policy)
+	l.sessions.LastWindow = f.only // of a gateway, whose windows are not known here
 	l.sessions.Refuse, l.sessions.Logger = c.Gateway.Refuse, s.log
 	if f.window != "" {
 		if l.sessions.Window, err = parseTokens(f.window); err != nil {
@@ -57,6 +58,9 @@ func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, er
 	}
 	if l.up.OpenAI, err = s.provider(cmp.Or(f.openai, c.Gateway.OpenAI, openaiAddress)); err != nil {
 		return nil, blame(f.openai, fmt.Errorf("openai: %w", err))
+	}
+	if l.up.Anthropic == nil && l.up.OpenAI == nil && !f.only {
+		return nil, gateway.ErrNoUpstream
 	}
 	if l.options, err = f.gatewayOptions(s, c, file); err != nil {
 		return nil, err
@@ -83,14 +87,23 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) 
 		Finish: finishFor,
 		Hosts:  c.Gateway.Hosts, Origins: c.Gateway.Origins, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests,
 		DryRun: f.dryRun || c.Gateway.DryRun, Recall: f.recall || c.Gateway.Recall, Version: version(), Logger: s.log,
-		Summaries:    gateway.SummaryOptions{Model: c.Summaries.Model, AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout},
+		Summaries:    gateway.SummaryOptions{Model: c.Summaries.Model, Key: c.Summaries.Key(), AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout},
+		KeepAlive:    c.Gateway.KeepAlive,
 		TenantSecret: s.tenants, TenantBy: gateway.TenantBy(c.Gateway.TenantBy),
 		Tracer: s.traces.tracer(),
 		Reload: func(ctx context.Context) (*gateway.Reloaded, error) { return f.reload(ctx, s) },
 	}
+	if f.hasPage(c) {
+		o.Page = s.page
+	}
 	keys, err := keysOf(c, file)
 	o.ClientKeys, o.OperatorKeys = keys.clients, keys.operators
 	return o, err
+}
+
+// hasPage reports whether the gateway serves the page.
+func (f *serveFlags) hasPage(c *config.Config) bool {
+	return f.only || !f.noPage && (c.Gateway.Page == nil || *c.Gateway.Page)
 }
 
 // provider returns the client for an address, the same one for the same address.

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/report"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
@@ -26,6 +27,7 @@ type replayFlags struct {
 	pricing
 	program  program
 	policies []string
+	group    string
 	windows  []string
 	json     bool
 	html     string
@@ -33,9 +35,11 @@ type replayFlags struct {
 	quiet    bool
 	verbose  bool
 	strict   bool
+	pings    int
 	config   string
 	since    string
 	project  string
+	recall   bool
 	tune     tuneFlags
 }
 
@@ -55,18 +59,25 @@ is detected from the content. "-" reads one recording from standard input.
 
 --tune tries all presets and variants, plots cost against what stays visible,
 and chooses a policy; --write sets it in the configuration file. --config also
-tries the policy that this file configures.`,
+tries the policy that this file configures.
+
+--policies agents compares auto with what other agents and providers do to a
+context: Anthropic's context editing, Claude Code, Codex, pi, Cline, opencode,
+Gemini CLI and OpenHands.`,
 		Example: `  furl replay                                  sessions found on this machine
   furl replay --since 7d --project furl        those of a week and a folder
   furl replay ~/.claude/projects --html report.html
   furl replay session.jsonl --policy rolling-mask-10 --policy clear-100k
+  furl replay --policies agents                what other agents would have done
   furl replay session.jsonl --window 32k --window 128k --json
+  furl replay session.jsonl --policy auto --keep-alive 4
   furl replay --tune --keep-lines 90 --write   choose a policy for your sessions
   furl replay traj/ --model claude-sonnet-5 --cache-read 0.1 --cache-write 1.25`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd, args, &f) },
 	}
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.policies, "policy", nil, "policy `name` to try, repeatable: "+strings.Join(p.policyNames(), ", ")+" (default all)")
+	fl.StringVar(&f.group, "policies", "", "`group` of policies to try: agents, for auto and what other agents do")
 	fl.StringSliceVar(&f.windows, "window", nil, "context window in `tokens`, such as 128k, repeatable (default the model's)")
 	fl.BoolVar(&f.json, "json", false, "print the report as one JSON object")
 	fl.StringVar(&f.html, "html", "", "write a report with charts to this `file`: one HTML page; - is standard output")
@@ -74,12 +85,15 @@ tries the policy that this file configures.`,
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "list all skipped files and records")
 	fl.BoolVar(&f.strict, "strict", false, "exit with code 1 if a recording has unreadable records")
+	fl.IntVar(&f.pings, "keep-alive", 0, "also try each policy with at most `N` pings per pause; see gateway.keep_alive")
 	fl.StringVar(&f.since, "since", "", "only sessions with a record in the last `age`, such as 12h or 7d")
 	fl.StringVar(&f.project, "project", "", "only sessions of agents that worked in this `folder`, or in one of that name")
+	fl.BoolVar(&f.recall, "recall", false, "replay for models with recall tools: placeholders have handles")
 	addConfig(fl, &f.config)
 	f.tune.add(fl)
 	f.pricing.add(fl)
-	complete(cmd, "policy", p.policyNames)
+	complete(cmd, "policy", func() []string { return slices.Concat(p.policyNames(), p.set().Agents()) })
+	complete(cmd, "policies", func() []string { return []string{groupAgents} })
 	complete(cmd, "model", catalog.Default().Names)
 	return cmd
 }
@@ -103,16 +117,23 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 			return badUsage("--%s is empty; omit it for the default", name)
 		}
 	}
+	opts.Recall = f.recall || own != nil && own.Gateway.Recall
 	set := f.program.set()
 	if own != nil {
 		set = own.Set()
 		opts.ModelWindow = own.SetByModel().Window
+	}
+	if err := f.addGroup(set); err != nil {
+		return err
 	}
 	if opts.Candidates, err = candidates(set, f.tunable(set)); err != nil {
 		return err
 	}
 	if f.config != "" && !f.tune.on {
 		opts.Candidates = append(opts.Candidates, configuredCandidate(own))
+	}
+	if opts.KeepAlive, err = f.keepAlive(); err != nil {
+		return err
 	}
 	if opts.Windows, err = windows(f.windows); err != nil {
 		return err
@@ -181,6 +202,32 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	// Files that were named and could not be replayed make the command fail
 	// after it has reported the others, as with ls and grep.
 	return errors.Join(src.failed...)
+}
+
+// groupAgents is the group of policies that do what other agents do.
+const groupAgents = "agents"
+
+// addGroup adds the policies of --policies to those of --policy.
+func (f *replayFlags) addGroup(set *policy.Set) error {
+	switch f.group {
+	case "":
+	case groupAgents:
+		f.policies = slices.Concat([]string{"auto"}, set.Agents(), f.policies)
+	default:
+		return badUsage("invalid --policies %q: expected %s; --policy chooses single policies", f.group, groupAgents)
+	}
+	return nil
+}
+
+// keepAlive returns the largest number of pings per pause, 0 for none.
+func (f *replayFlags) keepAlive() (int, error) {
+	if f.pings < 0 || f.pings > config.MaxKeepAlive {
+		return 0, badUsage("invalid --keep-alive %d: expected a number of pings from 1 to %d", f.pings, config.MaxKeepAlive)
+	}
+	if f.pings > 0 && f.tune.on {
+		return 0, badUsage("--tune does not take --keep-alive: it chooses a policy, and pings are a setting of the gateway")
+	}
+	return f.pings, nil
 }
 
 // print writes the report in each form that the flags ask for.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/replay"
 )
 
@@ -89,7 +90,7 @@ func (p *fileProgress) line(at replay.Progress, now time.Time) string {
 	if took := now.Sub(p.started); took >= leastTime && share >= leastShare {
 		left = ", " + roughly(time.Duration(float64(took)*(1-share)/share)) + " left"
 	}
-	return fmt.Sprintf("%s%s file %s of %s%s: %s", strings.Repeat("█", full), strings.Repeat("░", cells-full), thousands(p.files), thousands(p.total), left, file)
+	return fmt.Sprintf("%s%s file %s of %s%s: %s", strings.Repeat("█", full), strings.Repeat("░", cells-full), numbers.Thousands(p.files), numbers.Thousands(p.total), left, file)
 }
 
 // roughly writes a duration in one unit: 40 s, 3 min, 2 h.

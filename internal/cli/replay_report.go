@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/replay"
 )
 
@@ -20,7 +21,7 @@ func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
 	for i := range rep.Recordings {
 		requests += rep.Recordings[i].Requests
 	}
-	printWrapped(w, fmt.Sprintf("%s replayed: %s, %s", plural(len(rep.Recordings), "recording"), plural(requests, "request"), models(rep)), cols)
+	printWrapped(w, fmt.Sprintf("%s replayed: %s, %s", numbers.Count(len(rep.Recordings), "recording"), numbers.Count(requests, "request"), models(rep)), cols)
 	for _, n := range rep.Notes {
 		printWrapped(w, n, cols)
 	}
@@ -58,7 +59,7 @@ func printRecording(w io.Writer, r *replay.RecordingReport, color bool) {
 	if model == "" {
 		model = "unknown model"
 	}
-	about := fmt.Sprintf("%s, %s, %s, %s", r.Agent, model, plural(r.Messages, "message"), plural(r.Requests, "request"))
+	about := fmt.Sprintf("%s, %s, %s, %s", r.Agent, model, numbers.Count(r.Messages, "message"), numbers.Count(r.Requests, "request"))
 	fmt.Fprintf(w, "\n%s  %s\n", style(color, bold, label(filepath.Base(r.File))), style(color, faint, label(about)))
 }
 
@@ -70,7 +71,7 @@ func printWrapped(w io.Writer, text string, cols int) {
 
 // expendable lists the columns that a narrow terminal does not get. The first
 // is dropped first.
-var expendable = []string{"cache breaks", "repeated calls", "their price", "quoted lines still visible", "over the window", "identifiers still visible"}
+var expendable = []string{"% with re-reads", "cache breaks", "repeated calls", "their price", "blind edits", "quoted lines still visible", "over the window", "identifiers still visible"}
 
 // printResults prints a table that fits the terminal, with an arrow at the
 // recommended policy of each window. It returns the names of the columns that did
@@ -81,7 +82,8 @@ func printResults(w io.Writer, results []replay.Result, wish replay.Wish) (dropp
 		over = over || results[i].Unsent() > 0
 	}
 	columns := []column{text("policy"), number("cost"), number("% of\nrecorded"), number("over the\nwindow"), number("their\nprice"),
-		number("identifiers\nstill visible"), number("quoted lines\nstill visible"), number("repeated\ncalls"), number("cache\nbreaks"), text("")}
+		number("identifiers\nstill visible"), number("quoted lines\nstill visible"), number("blind\nedits"), number("% with\nre-reads"),
+		number("repeated\ncalls"), number("cache\nbreaks"), text("")}
 	if len(sizes) > 1 {
 		columns = append([]column{text("window")}, columns...)
 	}
@@ -95,7 +97,7 @@ func printResults(w io.Writer, results []replay.Result, wish replay.Wish) (dropp
 		row := []string{
 			policyLabel(r.Policy), dollars(r.Total()), ratio(r.CostShare), requestsOver(r.Unsent()), priceOver(r),
 			share(r.ReferencesKept, r.References), share(r.QuotedLinesKept, r.QuotedLines),
-			fmt.Sprint(r.Refetches), thousands(r.CacheBreaks), arrow,
+			share(r.BlindEdits, r.Edits), ratio(r.PenalisedShare), fmt.Sprint(r.Refetches), numbers.Thousands(r.CacheBreaks), arrow,
 		}
 		if len(sizes) > 1 {
 			row = append([]string{window(r.Window)}, row...)
@@ -123,7 +125,7 @@ func requestsOver(n int) string {
 	if n == 0 {
 		return "–"
 	}
-	return thousands(n)
+	return numbers.Thousands(n)
 }
 
 // priceOver is what the requests over the window would cost.
@@ -151,8 +153,12 @@ func windowsOf(results []replay.Result) []int {
 // policyLabel is the name of a policy in tables. Policy none hides nothing, so
 // its row is the session as recorded.
 func policyLabel(name string) string {
+	name, pinged := strings.CutSuffix(name, replay.KeepAliveSuffix)
 	if name == "none" {
-		return "as recorded"
+		name = "as recorded"
+	}
+	if pinged {
+		name += replay.KeepAliveSuffix
 	}
 	return name
 }
@@ -162,6 +168,7 @@ var legend = [][]string{
 	{"cost: list price of all requests and replies, including the policy's own model calls.", "% of recorded: that cost as a share of the cost as recorded."},
 	{"over the window: requests that the provider refuses as too long; the cost includes them, so that all rows pay for the same requests.", "their price: what they would cost."},
 	{"identifiers still visible: identifiers that the agent used again and could still see.", "quoted lines still visible: the same for whole lines, as in edits."},
+	{"blind edits: the share of edits that replace text which was no longer visible.", "% with re-reads: % of recorded if each blind edit also pays for reading that text again."},
 	{"repeated calls: calls made again after their result was hidden.", "cache breaks: requests that rewrote a prompt cache that had not expired."},
 }
 
@@ -188,11 +195,11 @@ func compactions(rep *replay.Report) []string {
 	case n == 0:
 		return nil
 	case len(rep.Recordings) == 1:
-		return []string{fmt.Sprintf("as recorded: the recording contains %s by the agent itself; every row includes them.", plural(n, "compaction"))}
+		return []string{fmt.Sprintf("as recorded: the recording contains %s by the agent itself; every row includes them.", numbers.Count(n, "compaction"))}
 	case files == 1:
-		return []string{fmt.Sprintf("as recorded: 1 of %d recordings contains %s by the agent itself; every row includes them.", len(rep.Recordings), plural(n, "compaction"))}
+		return []string{fmt.Sprintf("as recorded: 1 of %d recordings contains %s by the agent itself; every row includes them.", len(rep.Recordings), numbers.Count(n, "compaction"))}
 	}
-	return []string{fmt.Sprintf("as recorded: %d of %d recordings contain %s by the agent itself; every row includes them.", files, len(rep.Recordings), plural(n, "compaction"))}
+	return []string{fmt.Sprintf("as recorded: %d of %d recordings contain %s by the agent itself; every row includes them.", files, len(rep.Recordings), numbers.Count(n, "compaction"))}
 }
 
 // unpricedEffect says how recordings without a price count.
@@ -222,7 +229,7 @@ func printLegend(w io.Writer, rep *replay.Report, narrow []string, color bool) {
 	}
 	lines = append(lines, compactions(rep)...)
 	if n := unpriced(rep); n > 0 {
-		lines = append(lines, fmt.Sprintf("No price is known for the model of %s: %s. Set a price with --price-input or --model.", plural(n, "recording"), unpricedEffect(n == len(rep.Recordings))))
+		lines = append(lines, fmt.Sprintf("No price is known for the model of %s: %s. Set a price with --price-input or --model.", numbers.Count(n, "recording"), unpricedEffect(n == len(rep.Recordings))))
 	}
 	if len(narrow) > 0 {
 		lines = append(lines, fmt.Sprintf("Not shown on a terminal of %d columns: %s.", width(w), strings.Join(narrow, ", ")))
@@ -235,7 +242,7 @@ func printLegend(w io.Writer, rep *replay.Report, narrow []string, color bool) {
 	}
 	for i := range rep.Totals {
 		if r := &rep.Totals[i]; r.InvalidRequests > 0 {
-			fmt.Fprintf(w, "%s: the provider would have refused %s: %s\n", policyLabel(r.Policy), plural(r.InvalidRequests, "request"), printable(r.FirstRefusal))
+			fmt.Fprintf(w, "%s: the provider would have refused %s: %s\n", policyLabel(r.Policy), numbers.Count(r.InvalidRequests, "request"), printable(r.FirstRefusal))
 		}
 	}
 }
@@ -256,7 +263,7 @@ func printSkipped(w io.Writer, rep *replay.Report, verbose bool) {
 		}
 	}
 	if n := len(rep.Unknown); n > 0 {
-		fmt.Fprintf(w, "skipped %s in unknown formats\n", plural(n, "file"))
+		fmt.Fprintf(w, "skipped %s in unknown formats\n", numbers.Count(n, "file"))
 	}
 	if verbose {
 		for _, file := range rep.Unknown {
@@ -323,9 +330,9 @@ func recommend(w io.Writer, rep *replay.Report, size int, where string, wish rep
 	}
 	r := &rep.Totals[i]
 	if over > 0 {
-		text := fmt.Sprintf("As recorded, %s of %s do not fit the window", thousands(over), plural(r.Requests, "request"))
+		text := fmt.Sprintf("As recorded, %s of %s do not fit the window", numbers.Thousands(over), numbers.Count(r.Requests, "request"))
 		if n := r.Unsent(); fits && n > 0 {
-			text += fmt.Sprintf("; with %s, %s do not", r.Policy, thousands(n))
+			text += fmt.Sprintf("; with %s, %s do not", r.Policy, numbers.Thousands(n))
 		}
 		printWrapped(w, text+".", cols)
 	}
@@ -448,16 +455,9 @@ func models(rep *replay.Report) string {
 		}
 	}
 	if len(names) > 4 {
-		return plural(len(names), "model")
+		return numbers.Count(len(names), "model")
 	}
 	return label(strings.Join(names, ", "))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return thousands(n) + " " + what + "s"
 }
 
 func dollars(c *float64) string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/demo"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -32,9 +33,9 @@ type source struct {
 func (s *source) nothing() error {
 	switch {
 	case s.filtered > 0:
-		return fmt.Errorf("nothing to replay: no session in %s matches --since and --project", plural(s.filtered, "file"))
+		return fmt.Errorf("nothing to replay: no session in %s matches --since and --project", numbers.Count(s.filtered, "file"))
 	case len(s.unknown) > 0:
-		return fmt.Errorf("nothing to replay: skipped %s in unknown formats, such as %s", plural(len(s.unknown), "file"), s.unknown[0])
+		return fmt.Errorf("nothing to replay: skipped %s in unknown formats, such as %s", numbers.Count(len(s.unknown), "file"), s.unknown[0])
 	case len(s.failed) > 0:
 		return errors.New("nothing to replay")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -89,7 +90,7 @@ func (f *storeFlags) resume(cmd *cobra.Command, t *target, at furl.Seq) error {
 	if f.json {
 		return printJSON(cmd.OutOrStdout(), map[string]any{"session": s.ID, "file": name, "folder": folder, "messages": done.Messages, "notes": append([]string{}, done.Notes...)})
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "Wrote %s as a new session of Claude Code. To continue:\n  cd %s && furl run -- claude --resume %s\n", plural(done.Messages, "message"), label(quoteArg(folder)), s.ID)
+	fmt.Fprintf(cmd.OutOrStdout(), "Wrote %s as a new session of Claude Code. To continue:\n  cd %s && furl run -- claude --resume %s\n", numbers.Count(done.Messages, "message"), label(quoteArg(folder)), s.ID)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -72,7 +73,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	told := cmd.Context()
 	cmd.SetContext(context.WithoutCancel(told)) // runWith handles signals from here on
-	return f.serve(cmd, runShutdown, func(ctx context.Context, url string) error {
+	return f.serve(cmd, runShutdown, func(ctx context.Context, _ *settings, url string) error {
 		if err := told.Err(); err != nil {
 			return err
 		}
@@ -120,16 +121,16 @@ func (r *agentRun) print(w io.Writer, s *settings) {
 	}
 	others := ""
 	if n := len(keys) - 1; n > 0 {
-		others = fmt.Sprintf(" and %s (furl sessions lists them)", plural(n, "other"))
+		others = fmt.Sprintf(" and %s (furl sessions lists them)", numbers.Count(n, "other"))
 	}
 	see := "furl show " + string(main.Session) + " --view shows what the model sees"
 	if main.Tenant != "" {
 		see = "it belongs to a tenant, see furl tenants"
 	}
-	say("session %s%s: %s recorded%s; %s", main.Session, others, plural(sum.Requests, "request"), r.warnings(), see)
+	say("session %s%s: %s recorded%s; %s", main.Session, others, numbers.Count(sum.Requests, "request"), r.warnings(), see)
 	hidden := "nothing was hidden from the model"
 	if meta.Ledger != nil && meta.Ledger.Hidden > 0 {
-		hidden = fmt.Sprintf("%s tokens are hidden from the model and can be restored", thousands(meta.Ledger.Hidden))
+		hidden = fmt.Sprintf("%s tokens are hidden from the model and can be restored", numbers.Thousands(meta.Ledger.Hidden))
 	}
 	if r.f.dryRun {
 		hidden = "dry run: nothing was hidden; with --log info, " + r.log.path + " says what would have been"
@@ -147,13 +148,13 @@ func (r *agentRun) warnings() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s in %s)", plural(n, "warning"), r.log.path)
+	return fmt.Sprintf(" (%s in %s)", numbers.Count(n, "warning"), r.log.path)
 }
 
 // printNothing says why nothing was recorded.
 func (r *agentRun) printNothing(say func(string, ...any), received int64) {
 	if received > 0 {
-		say("%s reached furl, but none was recorded%s", plural(int(received), "request"), r.warnings())
+		say("%s reached furl, but none was recorded%s", numbers.Count(int(received), "request"), r.warnings())
 		if r.log.warnings() == 0 {
 			say("the agent may only have listed the models, or its format is not supported; --log info writes the reasons to %s", r.log.path)
 		}

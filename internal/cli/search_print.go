@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -148,7 +149,7 @@ func (f *searchFlags) printNone(cmd *cobra.Command, query, first string, in *sea
 		}
 		sessions++
 	}
-	where := plural(sessions, "session")
+	where := numbers.Count(sessions, "session")
 	switch {
 	case in.file != "":
 		where = label(in.file)

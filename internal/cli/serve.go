@@ -26,6 +26,7 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/web"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -44,11 +45,13 @@ type serveFlags struct {
 	storeFlags
 	listen, anthropic, openai, policy, window, level string
 	printEnv                                         string
-	dryRun, recall                                   bool
-	running                                          bool            // furl run
-	usual                                            string          // default log level; "": info
-	logTo                                            io.Writer       // nil: standard error
-	finished                                         func(*settings) // called when all requests have ended; nil: nothing
+	dryRun, recall, noPage                           bool
+	running                                          bool                            // furl run
+	only                                             bool                            // furl ui: the page over an existing store, and no provider
+	usual                                            string                          // default log level; "": info
+	logTo                                            io.Writer                       // nil: standard error
+	finished                                         func(*settings)                 // called when all requests have ended; nil: nothing
+	handler                                          func(http.Handler) http.Handler // wraps the gateway; nil: nothing
 }
 
 func (f *serveFlags) add(cmd *cobra.Command) {
@@ -62,6 +65,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.window, "window", "", "context window in `tokens`, such as 128k (default the model's)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "report in the log and in headers what would be hidden, and hide nothing")
 	fl.BoolVar(&f.recall, "recall", false, "give models tools to search what is hidden, in new sessions")
+	fl.BoolVar(&f.noPage, "no-page", false, "serve no page for browsers")
 	fl.StringVar(&f.level, "log", "", "log `level`: debug, info, warn, error (default that of the configuration, else info)")
 	complete(cmd, "policy", f.program.policyNames)
 	complete(cmd, "log", func() []string { return []string{"debug", "info", "warn", "error"} })
@@ -75,7 +79,7 @@ func serveCommand(p program) *cobra.Command {
 		Long: `Runs a gateway that passes requests to the providers. It records each session,
 keeps it inside its context window with a policy, and lets you search, show and
 restore what was hidden. Credentials are passed through and neither stored nor
-logged.
+logged. Its address shows the sessions in a browser.
 
 Requests that furl does not recognize are passed through unchanged. If recording
 fails, requests are passed through too (unless gateway.refuse is set).
@@ -90,8 +94,12 @@ fails, requests are passed through too (unless gateway.refuse is set).
 			if f.printEnv != "" {
 				return f.environment(cmd.OutOrStdout())
 			}
-			return f.serve(cmd, serveShutdown, func(ctx context.Context, url string) error {
-				fmt.Fprintf(cmd.ErrOrStderr(), "furl listens on %s\n  ANTHROPIC_BASE_URL=%s\n  OPENAI_BASE_URL=%s/v1\n", url, url, url)
+			return f.serve(cmd, serveShutdown, func(ctx context.Context, s *settings, url string) error {
+				text := fmt.Sprintf("furl listens on %s\n  ANTHROPIC_BASE_URL=%s\n  OPENAI_BASE_URL=%s/v1\n", url, url, url)
+				if f.hasPage(s.config) {
+					text += fmt.Sprintf("Sessions in a browser: %s/\n", url)
+				}
+				fmt.Fprint(cmd.ErrOrStderr(), text)
 				<-ctx.Done()
 				return nil
 			})
@@ -107,11 +115,12 @@ fails, requests are passed through too (unless gateway.refuse is set).
 type settings struct {
 	store    storage.Store
 	sessions *session.Sessions
-	indexer  *recall.Indexer
+	indexer  *recall.Indexer // nil: furl ui
 	vectors  *recall.Vectors // nil: no embeddings
 	tenants  []byte          // key of the hash that identifies tenants; nil: a single tenant
-	traces   *traces         // nil: tracing is off
-	received atomic.Int64    // requests, without those to furl's API
+	page     *web.Page
+	traces   *traces      // nil: tracing is off
+	received atomic.Int64 // requests, without those to furl's API
 	listen   string
 	log      *slog.Logger
 
@@ -150,6 +159,7 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 			return nil, err
 		}
 	}
+	s.page = web.New(&web.Options{Version: version(), Logger: s.log})
 	l, err := f.live(s, c, file)
 	if err != nil {
 		return nil, err
@@ -158,10 +168,17 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 		return nil, err
 	}
 	f.log = s.log
-	if s.store, err = f.open(cmd.Context()); err != nil {
+	open := f.open
+	if f.only {
+		open = f.existing
+	}
+	if s.store, err = open(cmd.Context()); err != nil {
 		return nil, errors.Join(err, s.traces.close())
 	}
 	l.options.Tracer = s.traces.tracer()
+	if !f.only { // else each search reads what is not indexed yet
+		s.indexer = recall.NewIndexer(s.store, &recall.IndexerOptions{Log: s.log})
+	}
 	if err := s.useStore(l); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -170,7 +187,6 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 
 // useStore creates the objects that use the store.
 func (s *settings) useStore(l *live) (err error) {
-	s.indexer = recall.NewIndexer(s.store, &recall.IndexerOptions{Log: s.log})
 	l.sessions.Indexer = s.indexer
 	if s.vectors, err = vectorsOf(s.store, s.config); err != nil {
 		return err
@@ -261,7 +277,7 @@ const (
 
 // serve runs the gateway until while returns or the user stops it. Requests in
 // progress then have the shutdown time to end.
-func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while func(ctx context.Context, url string) error) (err error) {
+func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while func(ctx context.Context, s *settings, url string) error) (err error) {
 	softLimit(gatewayMemory)
 	hangups, done := f.hangups() // before waiting for the store: a SIGHUP would end the process
 	defer done()
@@ -280,13 +296,17 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	defer cancel()
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("listen on %s: the address is in use, perhaps by furl serve; choose another one with --listen", s.listen)
+		return fmt.Errorf("listen on %s: the address is in use, perhaps by another %s; choose another one with --listen", s.listen, cmd.CommandPath())
 	}
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", s.listen, err)
 	}
+	var handler http.Handler = s
+	if f.handler != nil {
+		handler = f.handler(s)
+	}
 	srv := &http.Server{
-		Handler: s, ReadHeaderTimeout: serveHeader, IdleTimeout: serveIdle, MaxHeaderBytes: serveMaxHead,
+		Handler: handler, ReadHeaderTimeout: serveHeader, IdleTimeout: serveIdle, MaxHeaderBytes: serveMaxHead,
 		ErrorLog: log.New(libraries{s.log}, "", 0), Protocols: new(http.Protocols),
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: serveStreams},
 	}
@@ -303,6 +323,25 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 		}
 		return nil
 	})
+	if !f.only {
+		s.goMaintain(working, group)
+	}
+	group.Go(func() error { return f.onHangup(working, s, hangups) })
+	group.Go(func() error { return whenIdle(working, s.sessions) })
+	group.Go(func() error {
+		err := while(working, s, reachedAt(ln.Addr().String()))
+		s.gateway.Load().Drain()
+		drain(srv, shutdown)
+		cancel()
+		return err
+	})
+	return group.Wait()
+}
+
+// goMaintain starts what a gateway does in addition to requests, until ctx ends: it keeps the
+// indexes up to date, deletes expired sessions, records summaries, and keeps
+// prompt caches alive.
+func (s *settings) goMaintain(working context.Context, group *errgroup.Group) {
 	group.Go(func() error {
 		err := s.indexer.Run(working)
 		if working.Err() != nil {
@@ -324,17 +363,8 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 		return nil
 	})
 	group.Go(func() error { return s.expiry().run(working) })
-	group.Go(func() error { return f.onHangup(working, s, hangups) })
-	group.Go(func() error { return whenIdle(working, s.sessions) })
 	group.Go(func() error { return s.gateway.Load().RecordSummaries(working) })
-	group.Go(func() error {
-		err := while(working, reachedAt(ln.Addr().String()))
-		s.gateway.Load().Drain()
-		drain(srv, shutdown)
-		cancel()
-		return err
-	})
-	return group.Wait()
+	group.Go(func() error { return s.gateway.Load().KeepAlive(working) })
 }
 
 // libraries logs messages of libraries without quoted data.

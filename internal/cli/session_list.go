@@ -69,40 +69,17 @@ func newSessionList(all, found []storage.SessionInfo, nest bool, limit int) *ses
 	return l
 }
 
-// parentsOf returns the session that started each sub-agent, if it is in the store. A
-// sub-agent of a sub-agent is below the session that started both.
+// parentsOf returns the session that started each sub-agent (agents.Parents).
 func parentsOf(all []storage.SessionInfo) map[furl.SessionID]furl.SessionID {
-	byID := make(map[string]furl.SessionID, 2*len(all))
+	list := make([]agents.Family, len(all))
 	for i := range all {
-		if id := agents.OwnID(all[i].Hint, ""); id != "" {
-			byID[id] = all[i].Session
-		}
-	}
-	for i := range all {
-		byID[string(all[i].Session)] = all[i].Session
+		list[i] = agents.Family{ID: string(all[i].Session), Hint: all[i].Hint, Parent: all[i].Parent}
 	}
 	parents := make(map[furl.SessionID]furl.SessionID)
-	for i := range all {
-		name := all[i].Parent
-		if at := strings.LastIndexByte(all[i].Hint, '/'); name == "" && at > 0 {
-			name = all[i].Hint[:at] // recorded by an earlier version
-		}
-		if parent, ok := byID[agents.OwnID(name, "")]; ok && name != "" && parent != all[i].Session {
-			parents[all[i].Session] = parent
-		}
+	for id, parent := range agents.Parents(list) {
+		parents[furl.SessionID(id)] = furl.SessionID(parent)
 	}
-	top := make(map[furl.SessionID]furl.SessionID, len(parents))
-	for id, parent := range parents {
-		for range len(parents) { // a bound, in case they form a cycle
-			next, ok := parents[parent]
-			if !ok {
-				top[id] = parent
-				break
-			}
-			parent = next
-		}
-	}
-	return top
+	return parents
 }
 
 // shortID is the least length of a shortened session id.
@@ -157,41 +134,13 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// shortProjects returns what to call each project: the last elements of its path, as
-// many as tell it from the others.
+// shortProjects returns a name for each project (agents.ShortProjects).
 func shortProjects(infos []storage.SessionInfo) map[string]string {
-	names := make(map[string]string)
+	paths := make([]string, len(infos))
 	for i := range infos {
-		names[infos[i].Project] = ""
+		paths[i] = infos[i].Project
 	}
-	delete(names, "")
-	open := names
-	for n := 1; len(open) > 0 && n < 64; n++ {
-		called := make(map[string][]string)
-		for project := range open {
-			name := lastElements(project, n)
-			called[name] = append(called[name], project)
-		}
-		open = make(map[string]string)
-		for name, projects := range called {
-			for _, project := range projects {
-				names[project] = name
-				if len(projects) > 1 || len(name) < 3 || name[0] == '.' { // such as .worktrees/3
-					open[project] = ""
-				}
-			}
-		}
-	}
-	return names
-}
-
-// lastElements returns the last n elements of a path.
-func lastElements(path string, n int) string {
-	elements := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
-	if len(elements) <= n {
-		return path
-	}
-	return strings.Join(elements[len(elements)-n:], "/")
+	return agents.ShortProjects(paths)
 }
 
 // projectFilter returns a function that reports whether a project is the wanted one: a

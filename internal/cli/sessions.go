@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/sessionjson"
 	"github.com/furlhq/furl/storage"
 )
@@ -141,7 +142,7 @@ func printSessions(w io.Writer, l *sessionList, now time.Time) {
 	fitSessions(t)
 	t.print()
 	if l.hidden > 0 {
-		printWrapped(w, fmt.Sprintf("%s; %s not listed (--all lists them)", plural(len(l.rows), "session"), isAre(l.hidden, "sub-agent")), width(w))
+		printWrapped(w, fmt.Sprintf("%s; %s not listed (--all lists them)", numbers.Count(len(l.rows), "session"), isAre(l.hidden, "sub-agent")), width(w))
 	}
 }
 
@@ -153,10 +154,10 @@ func sessionsTable(w io.Writer, l *sessionList, now time.Time) *table {
 			title = "└ " + title
 		}
 		if r.subAgents > 0 {
-			started = thousands(r.subAgents)
+			started = numbers.Thousands(r.subAgents)
 		}
 		t.add(l.short[s.Session], truncate(title, 72), truncate(l.projects[s.Project], 28), truncate(agents.Name(s.Client), 14), truncate(undated(s.Model), 24),
-			thousands(s.Messages), started, bytesSize(s.Bytes), shortAgo(now, s.Newest()))
+			numbers.Thousands(s.Messages), started, bytesSize(s.Bytes), shortAgo(now, s.Newest()))
 	}
 	t.dropEmpty("project", "sub-agents")
 	return t
@@ -193,7 +194,7 @@ func isAre(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun + " is"
 	}
-	return plural(n, noun) + " are"
+	return numbers.Count(n, noun) + " are"
 }
 
 // undated returns the name of a model without the date at its end.
@@ -226,11 +227,11 @@ func ago(now, at time.Time) string {
 	case d < time.Minute:
 		return "just now"
 	case d < time.Hour:
-		return plural(int(d/time.Minute), "minute") + " ago"
+		return numbers.Count(int(d/time.Minute), "minute") + " ago"
 	case d < 48*time.Hour:
-		return plural(int(d/time.Hour), "hour") + " ago"
+		return numbers.Count(int(d/time.Hour), "hour") + " ago"
 	case d < 60*24*time.Hour:
-		return plural(int(d/(24*time.Hour)), "day") + " ago"
+		return numbers.Count(int(d/(24*time.Hour)), "day") + " ago"
 	}
 	return at.Local().Format("2006-01-02")
 }

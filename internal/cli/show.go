@@ -12,6 +12,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
 	"github.com/furlhq/furl/transcript"
@@ -174,7 +175,7 @@ func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
 	}
 	w := cmd.OutOrStdout()
 	p := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
-	fmt.Fprintf(w, "%s, after %s, %s: about %s tokens%s\n\n", t.ID(), plural(in.Requests, "request"), modelName(m.ID), thousands(in.Plan.After), ofWindow(m.Window))
+	fmt.Fprintf(w, "%s, after %s, %s: about %s tokens%s\n\n", t.ID(), numbers.Count(in.Requests, "request"), modelName(m.ID), numbers.Thousands(in.Plan.After), ofWindow(m.Window))
 	for i := range in.View.Messages {
 		p.message(in, &in.View.Messages[i])
 	}
@@ -230,7 +231,7 @@ func (f *viewFlags) view(cmd *cobra.Command, s *transcript.Session) error {
 	}
 	w := cmd.OutOrStdout()
 	p := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
-	fmt.Fprintf(w, "Request %d of %d, %s, policy %s: about %s tokens%s\n\n", in.Number, in.Requests, modelName(in.Budget.Model.ID), name, thousands(in.Plan.After), ofWindow(in.Budget.Window))
+	fmt.Fprintf(w, "Request %d of %d, %s, policy %s: about %s tokens%s\n\n", in.Number, in.Requests, modelName(in.Budget.Model.ID), name, numbers.Thousands(in.Plan.After), ofWindow(in.Budget.Window))
 	for i := range in.View.Messages {
 		p.message(in, &in.View.Messages[i])
 	}
@@ -284,9 +285,9 @@ func (f *viewFlags) one(w io.Writer, s *transcript.Session) error {
 // countMessages returns the number of messages of a session, and how many of them are
 // on the current branch if that differs.
 func countMessages(all, current int) string {
-	text := plural(all, "message")
+	text := numbers.Count(all, "message")
 	if current != all {
-		text += fmt.Sprintf(" on all branches, %s on the current one", thousands(current))
+		text += fmt.Sprintf(" on all branches, %s on the current one", numbers.Thousands(current))
 	}
 	return text
 }
@@ -404,14 +405,14 @@ func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session) error {
 		return printJSON(cmd.OutOrStdout(), viewJSON(in, name))
 	}
 	w := cmd.OutOrStdout()
-	fmt.Fprintf(w, "Request %d of %d: about %s tokens%s, with %s about %s.\n\n", in.Number, in.Requests, thousands(plan.Before), ofWindow(in.Budget.Window), name, thousands(plan.After))
+	fmt.Fprintf(w, "Request %d of %d: about %s tokens%s, with %s about %s.\n\n", in.Number, in.Requests, numbers.Thousands(plan.Before), ofWindow(in.Budget.Window), name, numbers.Thousands(plan.After))
 	pr := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
 	for _, st := range plan.Steps {
 		if st.Skipped != "" {
 			fmt.Fprintf(w, "%-10s skipped: %s\n", st.Stage, printable(st.Skipped))
 			continue
 		}
-		fmt.Fprintf(w, "%-10s %s → %s tokens\n", st.Stage, thousands(st.Before), thousands(st.After))
+		fmt.Fprintf(w, "%-10s %s → %s tokens\n", st.Stage, numbers.Thousands(st.Before), numbers.Thousands(st.After))
 	}
 	switch {
 	case off:
@@ -441,7 +442,7 @@ func ofWindow(n int) string {
 	if n == 0 {
 		return ", window unknown"
 	}
-	return " of " + thousands(n)
+	return " of " + numbers.Thousands(n)
 }
 
 func printJSON(w io.Writer, v any) error {
@@ -449,16 +450,4 @@ func printJSON(w io.Writer, v any) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
-}
-
-// thousands formats a number with commas.
-func thousands(n int) string {
-	if n < 0 {
-		return "-" + thousands(-n)
-	}
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

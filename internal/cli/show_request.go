@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 // jsonRequest is the JSON of furl show --request.
@@ -56,7 +57,7 @@ func (f *viewFlags) requestBody(cmd *cobra.Command, t *target, number int, sent 
 // the exchange of a reply.
 func exchangeOf(records []furl.Record, number int) (furl.Seq, error) {
 	if number < 1 || number > len(records) {
-		return 0, fmt.Errorf("invalid record number %d: the session has %s", number, plural(len(records), "record"))
+		return 0, fmt.Errorf("invalid record number %d: the session has %s", number, numbers.Count(len(records), "record"))
 	}
 	at := furl.Seq(number)
 	if m, ok := records[at-1].Body.(*furl.Message); ok && m.Role == furl.RoleAssistant {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/transcript"
 )
@@ -195,7 +196,7 @@ func (f *simFlags) player() (sim.Player, error) {
 func printBill(w io.Writer, s *sim.Sim) {
 	b := s.Bill()
 	u := b.Usage
-	fmt.Fprintf(w, "%s: %d answered", plural(b.Requests, "request"), b.Requests-b.Refused-b.Faults)
+	fmt.Fprintf(w, "%s: %d answered", numbers.Count(b.Requests, "request"), b.Requests-b.Refused-b.Faults)
 	if b.Refused > 0 {
 		fmt.Fprintf(w, ", %d refused", b.Refused)
 	}
@@ -204,12 +205,12 @@ func printBill(w io.Writer, s *sim.Sim) {
 	}
 	fmt.Fprintln(w)
 	if u.Prompt() > 0 {
-		fmt.Fprintf(w, "prompt tokens %s: cache reads %s, cache writes %s, uncached %s; output tokens %s\n", thousands(u.Prompt()),
-			thousands(u.CacheRead), thousands(u.CacheWrite+u.CacheWrite1h), thousands(u.Input), thousands(u.Output))
+		fmt.Fprintf(w, "prompt tokens %s: cache reads %s, cache writes %s, uncached %s; output tokens %s\n", numbers.Thousands(u.Prompt()),
+			numbers.Thousands(u.CacheRead), numbers.Thousands(u.CacheWrite+u.CacheWrite1h), numbers.Thousands(u.Input), numbers.Thousands(u.Output))
 		fmt.Fprintf(w, "cost $%s\n", cents(b.Cost))
 	}
 	if b.ThinkingDropped > 0 {
-		fmt.Fprintf(w, "%s dropped because the messages before them had changed\n", plural(b.ThinkingDropped, "thinking block"))
+		fmt.Fprintf(w, "%s dropped because the messages before them had changed\n", numbers.Count(b.ThinkingDropped, "thinking block"))
 	}
 	entries := s.Requests()
 	refused := func(e sim.Entry) bool { return e.Verdict == sim.VerdictRefused }

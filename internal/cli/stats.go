@@ -12,6 +12,7 @@ import (
 
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -97,7 +98,7 @@ func (f *storeFlags) sizes(cmd *cobra.Command, store storage.Store) error {
 	}
 	fmt.Fprintf(w, "%s (format %d)\n\n", label(s.Place), s.Format)
 	t := newTable(w, text(""), number(""), number(""))
-	row := func(what string, n int64, of string) { t.add(what, thousands(int(n)), of) }
+	row := func(what string, n int64, of string) { t.add(what, numbers.Thousands(int(n)), of) }
 	row("sessions", s.Sessions, "")
 	row("records", s.Records, "")
 	row("messages", s.Messages, bytesSize(s.MessageBytes)+" as sent")
@@ -115,7 +116,7 @@ func (f *storeFlags) sizes(cmd *cobra.Command, store storage.Store) error {
 		fmt.Fprintf(w, "\nThe store is %.2f times the size of the messages in it.\n", float64(s.Total-s.Log)/float64(s.MessageBytes))
 	}
 	if unindexed > 0 {
-		fmt.Fprintf(w, "%s not fully indexed; the next search indexes the rest.\n", plural(unindexed, "session"))
+		fmt.Fprintf(w, "%s not fully indexed; the next search indexes the rest.\n", numbers.Count(unindexed, "session"))
 	}
 	if advice := f.sizeAdvice(s.Total); advice != "" {
 		printWrapped(w, advice, width(w))
@@ -188,12 +189,15 @@ func printSavings(w io.Writer, rep *storage.SavingsReport) {
 	t.print()
 	s := rep.Total
 	fmt.Fprintln(w)
-	printWrapped(w, fmt.Sprintf("%s%s: %s", plural(s.Requests, "request"), period, savedWords(s.Savings)), width(w))
+	printWrapped(w, fmt.Sprintf("%s%s: %s", numbers.Count(s.Requests, "request"), period, savedWords(s.Savings)), width(w))
 	if s.OverWindow > 0 {
-		printWrapped(w, fmt.Sprintf("Without furl, %s would not have fit the context window; the figures without furl include %s as if the provider had accepted %[2]s.", plural(s.OverWindow, "request"), oneOrMore(s.OverWindow, "it", "them")), width(w))
+		printWrapped(w, fmt.Sprintf("Without furl, %s would not have fit the context window; the figures without furl include %s as if the provider had accepted %[2]s.", numbers.Count(s.OverWindow, "request"), oneOrMore(s.OverWindow, "it", "them")), width(w))
+	}
+	if s.Pings > 0 {
+		printWrapped(w, fmt.Sprintf("These figures include %s that kept prompt caches alive: %s tokens, %s.", numbers.Count(s.Pings, "request"), numbers.Thousands(s.PingTokens), money(s.PingCost)), width(w))
 	}
 	if s.Unpriced > 0 {
-		printWrapped(w, fmt.Sprintf("The list price does not include %s without a known price or reported usage.", plural(s.Unpriced, "request")), width(w))
+		printWrapped(w, fmt.Sprintf("The list price does not include %s without a known price or reported usage.", numbers.Count(s.Unpriced, "request")), width(w))
 	}
 	printUnknownSavings(w, rep)
 }
@@ -201,7 +205,7 @@ func printSavings(w io.Writer, rep *storage.SavingsReport) {
 func savingsTable(w io.Writer, rep *storage.SavingsReport) *table {
 	t := newTable(w, text("day"), text("agent"), text("model"), number("requests"), number("tokens\nsent"), number("tokens\nwithout furl"), number("tokens\nsaved"), number("list price\nsaved"))
 	for _, l := range rep.Lines {
-		t.add(l.Day, truncate(cmp.Or(agents.Name(l.Agent), "unknown"), 16), truncate(undated(l.Model), 24), thousands(l.Requests), thousands(l.Tokens+l.SummaryTokens), thousands(l.TokensWithout), percentOf(l.TokensSaved, l.TokensWithout), listPrice(l.Savings, l.Saved))
+		t.add(l.Day, truncate(cmp.Or(agents.Name(l.Agent), "unknown"), 16), truncate(undated(l.Model), 24), numbers.Thousands(l.Requests), numbers.Thousands(l.TokensSent()), numbers.Thousands(l.TokensWithout), percentOf(l.TokensSaved, l.TokensWithout), listPrice(l.Savings, l.Saved))
 	}
 	return t
 }
@@ -222,39 +226,24 @@ func fitSavings(t *table) {
 
 func printUnknownSavings(w io.Writer, rep *storage.SavingsReport) {
 	if rep.Unknown > 0 {
-		printWrapped(w, fmt.Sprintf("Savings are unknown for %s recorded by an older version of furl.", plural(rep.Unknown, "session")), width(w))
+		printWrapped(w, fmt.Sprintf("Savings are unknown for %s recorded by an older version of furl.", numbers.Count(rep.Unknown, "session")), width(w))
 	}
 }
 
 // savedWords says in a line what was saved. Subscriptions do not pay list prices, so
 // tokens are first.
 func savedWords(s storage.Savings) string {
-	sent := s.Tokens + s.SummaryTokens
-	text := fmt.Sprintf("%s tokens sent instead of %s%s", thousands(sent), thousands(s.TokensWithout), lessOrMore(float64(sent), float64(s.TokensWithout)))
+	sent := s.TokensSent()
+	text := fmt.Sprintf("%s tokens sent instead of %s%s", numbers.Thousands(sent), numbers.Thousands(s.TokensWithout), numbers.Change(float64(sent), float64(s.TokensWithout)))
 	if sent == s.TokensWithout {
-		text = thousands(sent) + " tokens sent, none saved"
+		text = numbers.Thousands(sent) + " tokens sent, none saved"
 	}
-	if cost := s.Cost + s.SummaryCost; s.CostWithout > 0 && cost == s.CostWithout {
+	if cost := s.Spent(); s.CostWithout > 0 && cost == s.CostWithout {
 		text += "; list price " + money(cost)
 	} else if s.CostWithout > 0 {
-		text += fmt.Sprintf("; list price %s instead of %s%s", money(cost), money(s.CostWithout), lessOrMore(cost, s.CostWithout))
+		text += fmt.Sprintf("; list price %s instead of %s%s", money(cost), money(s.CostWithout), numbers.Change(cost, s.CostWithout))
 	}
 	return text
-}
-
-// lessOrMore compares two figures, as in " (75% less)". It returns "" if they are
-// about equal.
-func lessOrMore(is, other float64) string {
-	if other <= 0 {
-		return ""
-	}
-	switch change := 100 * (is - other) / other; {
-	case change <= -0.5:
-		return fmt.Sprintf(" (%.0f%% less)", -change)
-	case change >= 0.5:
-		return fmt.Sprintf(" (%.0f%% more)", change)
-	}
-	return ""
 }
 
 // listPrice formats what was saved in dollars, "" if no price is known.

@@ -20,6 +20,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
@@ -289,19 +290,19 @@ func (f *storeFlags) printStatus(w io.Writer, s *status) {
 		}
 		printWrapped(w, words, cols)
 	} else {
-		context := "context: " + thousands(s.Size)
+		context := "context: " + numbers.Thousands(s.Size)
 		if s.Window > 0 {
-			context += fmt.Sprintf(" of %s tokens (%s)", thousands(s.Window), percentOf(s.Size, s.Window))
+			context += fmt.Sprintf(" of %s tokens (%s)", numbers.Thousands(s.Window), percentOf(s.Size, s.Window))
 		} else {
 			context += " tokens; the context window of this model is unknown"
 		}
 		if s.Hidden > 0 {
-			context += fmt.Sprintf("; %s hidden, which can be restored", thousands(s.Hidden))
+			context += fmt.Sprintf("; %s hidden, which can be restored", numbers.Thousands(s.Hidden))
 		} else {
 			context += "; nothing hidden"
 		}
 		printWrapped(w, context, cols)
-		printWrapped(w, fmt.Sprintf("%s: %s", plural(s.Savings.Requests, "request"), savedWords(s.Savings.Savings)), cols)
+		printWrapped(w, fmt.Sprintf("%s: %s", numbers.Count(s.Savings.Requests, "request"), savedWords(s.Savings.Savings)), cols)
 	}
 	if advice := f.sizeAdvice(s.StoreBytes); advice != "" {
 		printWrapped(w, advice, cols)

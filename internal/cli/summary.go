@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/session"
 )
 
@@ -75,14 +76,14 @@ func printSummaries(w io.Writer, t *target, waiting *session.Recorded, applied [
 		}
 	}
 	for _, r := range applied {
-		fmt.Fprintf(w, "Summary %d (reduction %d, %s): %s archived, %s → %s tokens\n", r.Number, r.Seq, r.State, plural(r.Archived, "message"), thousands(r.Before), thousands(r.After))
+		fmt.Fprintf(w, "Summary %d (reduction %d, %s): %s archived, %s → %s tokens\n", r.Number, r.Seq, r.State, numbers.Count(r.Archived, "message"), numbers.Thousands(r.Before), numbers.Thousands(r.After))
 		text(r.Summary)
 		fmt.Fprintln(w)
 	}
 	if waiting == nil {
 		return
 	}
-	fmt.Fprintf(w, "Waiting for approval: %s would be archived, %s → %s tokens\n", plural(waiting.Archived, "message"), thousands(waiting.Before), thousands(waiting.After))
+	fmt.Fprintf(w, "Waiting for approval: %s would be archived, %s → %s tokens\n", numbers.Count(waiting.Archived, "message"), numbers.Thousands(waiting.Before), numbers.Thousands(waiting.After))
 	text(waiting.Summary)
 	fmt.Fprintln(w)
 	if waiting.State != "waiting" {
@@ -125,7 +126,7 @@ in the savings of the session. Another summary may be requested later.`,
 			default:
 				for _, r := range t.Reductions() {
 					if r.Seq == rec {
-						fmt.Fprintf(w, "Summary %d is used: %s archived, the context has about %s tokens.\n", r.Number, plural(r.Archived, "message"), thousands(t.Context("").Size))
+						fmt.Fprintf(w, "Summary %d is used: %s archived, the context has about %s tokens.\n", r.Number, numbers.Count(r.Archived, "message"), numbers.Thousands(t.Context("").Size))
 					}
 				}
 				fmt.Fprintf(w, "To undo this: furl restore %s %d\n", t.ID(), rec)
@@ -309,7 +310,7 @@ func readText(cmd *cobra.Command, file string) (string, error) {
 	case err != nil:
 		return "", err
 	case len(data) > maxSummaryFile:
-		return "", fmt.Errorf("%s is larger than %s bytes, the limit for a summary", label(file), thousands(maxSummaryFile))
+		return "", fmt.Errorf("%s is larger than %s bytes, the limit for a summary", label(file), numbers.Thousands(maxSummaryFile))
 	case strings.TrimSpace(string(data)) == "":
 		return "", errors.New("the text is empty; the summary is unchanged")
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -143,8 +144,8 @@ func TestSavingsAt80Columns(t *testing.T) {
 // Numbers have thousands separators, and one thing is singular.
 func TestPlural(t *testing.T) {
 	for n, want := range map[int]string{0: "0 requests", 1: "1 request", 2: "2 requests", 3441: "3,441 requests"} {
-		if got := plural(n, "request"); got != want {
-			t.Errorf("plural(%d) = %q, want %q", n, got, want)
+		if got := numbers.Count(n, "request"); got != want {
+			t.Errorf("numbers.Count(%d) = %q, want %q", n, got, want)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/rebuild"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/storage"
@@ -96,7 +97,7 @@ func listTenants(ctx context.Context, store storage.Store) ([]jsonTenant, error)
 func printTenants(w io.Writer, list []jsonTenant, now time.Time) {
 	t := newTable(w, text("tenant"), number("sessions"), number("messages"), number("size"), number("updated"))
 	for _, one := range list {
-		t.add(one.Tenant, thousands(one.Sessions), thousands(one.Messages), bytesSize(one.Bytes), ago(now, one.Newest))
+		t.add(one.Tenant, numbers.Thousands(one.Sessions), numbers.Thousands(one.Messages), bytesSize(one.Bytes), ago(now, one.Newest))
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(w, "No sessions.")
@@ -272,9 +273,9 @@ their user is not active. It can be interrupted and run again.`,
 				if s.As != s.Session {
 					as = fmt.Sprintf(" as %s", s.As)
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s %s%s  %s, %s\n", verb, s.Session, as, plural(s.Messages, "message"), truncate(s.Title, 60))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s %s%s  %s, %s\n", verb, s.Session, as, numbers.Count(s.Messages, "message"), truncate(s.Title, 60))
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", verb, plural(len(moved), "session"))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", verb, numbers.Count(len(moved), "session"))
 			return err
 		},
 	}
@@ -339,7 +340,7 @@ func (m *tenantMover) chosen(ctx context.Context, names []string) (chosen []stor
 			return nil, fmt.Errorf("tenant %s, session %q: %w", tenantWord(m.from), name, storage.ErrNoSession)
 		}
 		if name != "" && len(found) > 1 {
-			return nil, badUsage("ambiguous session %q: %s start with it", name, plural(len(found), "session"))
+			return nil, badUsage("ambiguous session %q: %s start with it", name, numbers.Count(len(found), "session"))
 		}
 		for _, info := range found {
 			if !seen[info.Session] {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
 )
@@ -71,7 +72,7 @@ func (f *replayFlags) tunable(set *policy.Set) []string {
 func printTuning(w io.Writer, t *replay.Tuning) {
 	cols := width(w)
 	fmt.Fprintln(w)
-	printWrapped(w, fmt.Sprintf("The best of %s: no other is cheaper and keeps as much visible.", plural(len(t.Settings), "tried setting")), cols)
+	printWrapped(w, fmt.Sprintf("The best of %s: no other is cheaper and keeps as much visible.", numbers.Count(len(t.Settings), "tried setting")), cols)
 	fmt.Fprintln(w)
 	tab := newTable(w, text("setting"), number("% of\nrecorded"), number("identifiers\nstill visible"), number("quoted lines\nstill visible"), text(""))
 	marks := frontMarks(t)

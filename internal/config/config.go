@@ -70,10 +70,22 @@ type Summaries struct {
 	// Model is who writes, by the name that requests give it. If empty, the
 	// conversation's own.
 	Model string `yaml:"model"`
+	// KeyEnv names the environment variable with the API key for summaries that a
+	// person requests on the page. If empty, they are written with the key of the
+	// session's next request.
+	KeyEnv string `yaml:"key_env"`
 	// AtOnce bounds how many are written at the same time, Timeout how long
 	// one may take. If zero, 4 and 5 minutes.
 	AtOnce  int           `yaml:"at_once"`
 	Timeout time.Duration `yaml:"timeout"`
+}
+
+// Key returns the API key, "" if there is none.
+func (s *Summaries) Key() string {
+	if s.KeyEnv == "" {
+		return ""
+	}
+	return os.Getenv(s.KeyEnv)
 }
 
 // Telemetry is where OpenTelemetry traces go. The standard variables of the
@@ -129,9 +141,14 @@ type Gateway struct {
 	Log string `yaml:"log"`
 	// DryRun plans and says what would be hidden, and hides nothing.
 	DryRun bool `yaml:"dry_run"`
+	// KeepAlive is how many pings may keep the prompt cache of a session alive in
+	// a pause. If zero, none. MaxKeepAlive is the largest number.
+	KeepAlive int `yaml:"keep_alive"`
 	// Recall gives models tools that find what is hidden from them, and
 	// answers their calls.
 	Recall bool `yaml:"recall"`
+	// Page serves the page for browsers at the root. If nil, true.
+	Page *bool `yaml:"page"`
 	// Commands answers commands that a person types in an agent, in sessions
 	// without their own setting of this name.
 	Commands *bool `yaml:"commands"`
@@ -151,6 +168,9 @@ type MCP struct {
 	// Origins are the web pages that may send requests to the HTTP server.
 	Origins []string `yaml:"origins"`
 }
+
+// MaxKeepAlive is the largest number of pings in a pause.
+const MaxKeepAlive = 100
 
 // DefaultListen is where furl serve listens.
 const DefaultListen = "127.0.0.1:7410"
@@ -403,6 +423,7 @@ policy: auto
 # The default is the session's model.
 # summaries:
 #   model: claude-haiku-4-5
+#   key_env: SUMMARIES_KEY
 #   at_once: 4
 #   timeout: 5m
 
@@ -459,8 +480,10 @@ policy: auto
 #   refuse: false
 #   dry_run: false
 #   log: info
+#   keep_alive: 0
 #   recall: false
 #   commands: false
+#   page: true
 
 # furl mcp. With follow, it imports the recordings of agents in the background,
 # from folders if that is set. The others are for --listen.

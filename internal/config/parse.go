@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"math"
 	"net"
 	"net/url"
@@ -48,6 +49,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 		}),
 		"summaries": object(map[string]reader{
 			"model":   text(&c.Summaries.Model),
+			"key_env": keyVariable(&c.Summaries.KeyEnv),
 			"at_once": count(&c.Summaries.AtOnce),
 			"timeout": duration(&c.Summaries.Timeout),
 		}),
@@ -74,8 +76,10 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"refuse":            boolean(&c.Gateway.Refuse),
 			"log":               oneOf(&c.Gateway.Log, "debug", "info", "warn", "error"),
 			"dry_run":           boolean(&c.Gateway.DryRun),
+			"keep_alive":        pings(&c.Gateway.KeepAlive),
 			"recall":            boolean(&c.Gateway.Recall),
 			"commands":          onOff(&c.Gateway.Commands),
+			"page":              onOff(&c.Gateway.Page),
 		}),
 		"mcp": object(map[string]reader{
 			"follow":    boolean(&c.MCP.Follow),
@@ -201,6 +205,14 @@ func onOff(to **bool) reader {
 func count(to *int) reader {
 	return func(v strictyaml.Value) {
 		n, _ := v.Whole("a whole number", math.MaxInt32)
+		*to = int(n)
+	}
+}
+
+// pings reads a number of pings per pause.
+func pings(to *int) reader {
+	return func(v strictyaml.Value) {
+		n, _ := v.Whole(fmt.Sprintf("a number of pings from 0 to %d", MaxKeepAlive), MaxKeepAlive)
 		*to = int(n)
 	}
 }

@@ -39,7 +39,7 @@ func (c *Config) readPolicies(v strictyaml.Value) {
 	for v := range v.Entries("names of policies with their options, such as " + anOption) {
 		name := v.Name()
 		_, err := c.set.Policy(name, policy.Settings{})
-		known := slices.Contains(c.set.Names(), name)
+		known := slices.Contains(c.set.Names(), name) || slices.Contains(c.set.Agents(), name)
 		switch {
 		case err == nil && !known: // safeguard, auto:calls
 			v.ReportKey(fmt.Sprintf("%q is another name, without options of its own", name), "choose one of "+strings.Join(c.set.Names(), ", "))

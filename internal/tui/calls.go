@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl/agent"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/tool"
 )
 
@@ -117,7 +118,7 @@ func resultSize(r tool.Result) string {
 		if n == 1 {
 			parts = append(parts, "1 line")
 		} else {
-			parts = append(parts, thousands(n)+" lines")
+			parts = append(parts, numbers.Thousands(n)+" lines")
 		}
 	}
 	media := 0
@@ -190,7 +191,7 @@ func (f folded) lines(width int, sg *signs) []string {
 	}
 	for _, p := range f.res.Parts {
 		if p.Type != "" {
-			add(fmt.Sprintf("[%s, %s bytes]", p.Type, thousands(len(p.Data))))
+			add(fmt.Sprintf("[%s, %s bytes]", p.Type, numbers.Thousands(len(p.Data))))
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl/internal/chat"
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 const (
@@ -32,7 +33,7 @@ func thinkingLine(text string, width int, sg *signs) []string {
 	if n == 0 {
 		return nil
 	}
-	words := thousands(n) + " words"
+	words := numbers.Thousands(n) + " words"
 	if n == 1 {
 		words = "1 word"
 	}
@@ -91,7 +92,7 @@ func (m *model) showEntries(list []chat.Entry, before int) {
 		}
 	}
 	if before > 0 {
-		m.print(dim.Render(cut(fmt.Sprintf("%s %s earlier entries", m.signs.more, thousands(before)), m.width, "")))
+		m.print(dim.Render(cut(fmt.Sprintf("%s %s earlier entries", m.signs.more, numbers.Thousands(before)), m.width, "")))
 	}
 	for i := len(all) - 1; i >= 0; i-- {
 		m.printBlock(all[i].kind, all[i].lines)

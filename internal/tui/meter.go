@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/furlhq/furl/internal/chat"
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 const (
@@ -43,15 +44,6 @@ func tokens(n int) string {
 		return strconv.Itoa((n+500)/1000) + "k"
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1e6), ".0") + "M"
-}
-
-// thousands is a number with separators.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // kindColors are the colors of the meter's parts, in their order.
@@ -166,7 +158,7 @@ func statusLine(info chat.Info, m *chat.Meter, width int, sg *signs) string {
 			more = append(more, kinds)
 		}
 		if m.Hidden > 0 {
-			more = append(more, dim.Render(thousands(m.Hidden)+" hidden"))
+			more = append(more, dim.Render(numbers.Thousands(m.Hidden)+" hidden"))
 		}
 		for _, text := range more {
 			if fits(text) {

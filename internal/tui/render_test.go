@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl/agent"
 	"github.com/furlhq/furl/internal/chat"
+	"github.com/furlhq/furl/internal/visible"
 )
 
 // hostile are texts that would change the terminal if they were printed.
@@ -38,7 +39,7 @@ func checkSafe(t *testing.T, lines []string, width int) string {
 				}
 				continue
 			}
-			if strings.Map(visible, seq) != seq {
+			if strings.Map(visible.Rune, seq) != seq {
 				t.Errorf("character %q in %q", seq, l)
 			}
 		}

@@ -136,16 +136,15 @@ func (s *screen) draw(above, frame []string, cursor *place) {
 	s.write([]byte(hide + b.String() + show))
 }
 
-// writeLine writes one line and erases the rest of the terminal's. Without automatic
-// wrapping a line that the terminal draws wider than expected cannot move the others.
+// writeLine replaces the line of the terminal whose first column has the cursor. Without
+// automatic wrapping a line that the terminal draws wider than expected cannot move the
+// others. Erasing before writing, and not only what is left after it, also removes the
+// terminal's note that the line continues on the next one: if the window was made narrower
+// and the program does not know it yet, the terminal has wrapped what was there.
 func (s *screen) writeLine(b *bytes.Buffer, line string) {
-	b.WriteString("\x1b[?7l")
+	b.WriteString("\x1b[2K\x1b[?7l")
 	b.WriteString(line)
-	b.WriteString("\x1b[m")
-	if ansi.StringWidth(line) < s.width { // else the cursor is on the last character
-		b.WriteString("\x1b[K")
-	}
-	b.WriteString("\x1b[?7h")
+	b.WriteString("\x1b[m\x1b[?7h")
 }
 
 // eraseBelow erases all lines after that of the cursor.

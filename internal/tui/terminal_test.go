@@ -14,6 +14,7 @@ type terminal struct {
 	top           int        // the first line of the screen
 	row, col      int        // of the cursor, on the screen
 	nowrap        bool
+	wrapped       map[int]bool // lines that continue on the next one, as the terminal sees it
 	hidden        bool
 	bytes, writes int
 	unknown       []string // sequences that screen must not write
@@ -89,12 +90,14 @@ func (t *terminal) csi(seq string) {
 	case seq == "\x1b[?25l", seq == "\x1b[?25h":
 		t.hidden = seq == "\x1b[?25l"
 	case strings.Contains(modesOn+modesOff, seq):
-	case seq == "\x1b[K":
-		*line = (*line)[:min(t.col, len(*line))]
+	case seq == "\x1b[2K":
+		*line = nil
+		delete(t.wrapped, t.top+t.row)
 	case seq == "\x1b[J":
 		*line = (*line)[:min(t.col, len(*line))]
 		for i := t.top + t.row + 1; i < len(t.lines); i++ {
 			t.lines[i] = nil
+			delete(t.wrapped, i)
 		}
 	case strings.HasSuffix(seq, "A"):
 		t.row = max(0, t.row-n)

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
+)
+
+const (
+	// uiListen is where furl ui listens.
+	uiListen = "127.0.0.1:7412"
+	// uiShutdown is the time for requests in progress when furl ui stops.
+	uiShutdown = 3 * time.Second
+)
+
+func uiCommand(p program) *cobra.Command {
+	f := serveFlags{storeFlags: storeFlags{program: p}, only: true, anthropic: "none", openai: "none", usual: "warn"}
+	noOpen := false
+	cmd := &cobra.Command{
+		Use:   "ui [SESSION]",
+		Short: "Open the page that shows what the model sees",
+		Long: `Serves the page over the store and opens it in a browser. The page lists the
+sessions. For each one it shows the transcript, what is hidden and why, and the size
+of the context over time.
+
+furl serve has the same page at its root. furl ui needs no provider and passes on no
+requests to models. It may run while furl serve uses the store, and it uses the same
+configuration. On addresses other than loopback it requires client keys.`,
+		Example: `  furl ui
+  furl ui latest
+  furl ui --store old.db --listen 127.0.0.1:0 --no-open`,
+		Args:              atMost(1),
+		ValidArgsFunction: completeSessions(&f.storeFlags),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.serve(cmd, uiShutdown, func(ctx context.Context, s *settings, base string) error {
+				at := base + "/"
+				if len(args) > 0 {
+					path, err := s.pagePath(ctx, args[0])
+					if err != nil {
+						return err
+					}
+					at = base + path
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "furl ui listens on %s\nPress Ctrl-C to stop.\n", at)
+				if !noOpen && width(cmd.OutOrStdout()) > 0 {
+					if err := openBrowser(at); err != nil {
+						fmt.Fprintf(cmd.ErrOrStderr(), "Open this address in a browser (furl could not: %s)\n", printable(err.Error()))
+					}
+				}
+				<-ctx.Done()
+				return nil
+			})
+		},
+	}
+	f.storeFlags.add(cmd)
+	_ = cmd.Flags().MarkHidden("json")
+	cmd.Flags().StringVar(&f.listen, "listen", uiListen, "`address` to listen on")
+	cmd.Flags().BoolVar(&noOpen, "no-open", false, "print the address and open no browser")
+	return cmd
+}
+
+// pagePath returns the path of a session's page. With tenants, the page itself finds
+// the session among those of the visitor's tenant.
+func (s *settings) pagePath(ctx context.Context, name string) (string, error) {
+	id := name
+	if s.tenants == nil {
+		found, err := s.sessions.Find(ctx, name)
+		if ambiguous := (*session.AmbiguousError)(nil); errors.As(err, &ambiguous) {
+			return "", usageError{listAmbiguous(ambiguous)}
+		}
+		if errors.Is(err, storage.ErrNoSession) {
+			return "", fmt.Errorf("%w; furl sessions lists the sessions of the store", err)
+		}
+		if err != nil {
+			return "", err
+		}
+		id = string(found.ID())
+	}
+	return "/furl/sessions/" + url.PathEscape(id), nil
+}
