@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test test-clients clients fuzz cast bench bench-store bench-recall bench-mcp bench-gateway soak house generate uplot fmt vet fix staticcheck tidy imports portable dist
+.PHONY: help check test test-clients clients fuzz cast picture bench bench-store bench-recall bench-mcp bench-gateway soak house generate uplot htmx fmt vet fix staticcheck tidy imports portable dist
 
 # The module of the product, and that of the benchmarks.
 MODULES = . bench
@@ -29,10 +29,12 @@ help:
 	@echo 'make bench-gateway  what furl serve adds to requests, compared with a plain proxy (REQUESTS=100)'
 	@echo 'make soak      many agents at once through furl serve (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
 	@echo 'make cast      record furl chat for the README'
+	@echo 'make picture   the animated picture of the ribbon, from a recording in FURL_RECORDINGS'
 	@echo 'make house     how simple the code is, in figures'
 	@echo 'make generate  generated files'
 	@echo 'make dist      archives of the program for each system, with checksums (SYSTEMS=linux/amd64)'
 	@echo 'make uplot     fetches the chart library again, at the version that internal/uplot pins (npm)'
+	@echo 'make htmx      fetches htmx again, at the version that internal/htmx pins (npm)'
 
 check: fmt vet fix staticcheck tidy imports
 
@@ -88,6 +90,10 @@ SOAK_REQUESTS ?= 50000
 soak:
 	@$(GO) run -C bench ./gateway -soak -sessions $(SOAK_SESSIONS) -requests $(SOAK_REQUESTS)
 
+# The animated picture of the ribbon in the README.
+picture:
+	@$(GO) run ./internal/house/ribbon -window 100000 '$(FURL_RECORDINGS)/entire-cli/8e-a9e4a4e751-0.jsonl.gz'
+
 # The recording of furl chat in the README, and the picture made of it.
 cast:
 	@$(GO) run ./internal/house/cast
@@ -108,6 +114,13 @@ uplot:
 	tar xzf "uplot-$$version.tgz" && rm "uplot-$$version.tgz" && \
 	mv package/LICENSE package/dist/uPlot.iife.min.js package/dist/uPlot.min.css . && rm -r package
 	@$(GO) test ./internal/uplot
+
+htmx:
+	@cd internal/htmx && version=`sed -n 's/^const Version = "\(.*\)"/\1/p' htmx.go` && \
+	npm pack --silent --ignore-scripts "htmx.org@$$version" >/dev/null && \
+	tar xzf "htmx.org-$$version.tgz" && rm "htmx.org-$$version.tgz" && \
+	mv package/LICENSE package/dist/htmx.min.js . && rm -r package
+	@$(GO) test ./internal/htmx
 
 fmt:
 	@out=`"$$($(GO) env GOROOT)/bin/gofmt" -l .` || exit 1; \
