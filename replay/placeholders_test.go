@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/recordings"
 	"github.com/furlhq/furl/transcript"
@@ -31,15 +33,20 @@ sentence that could be taken for the user's, or anything that the model can do n
 
 `
 
-// TestPlaceholders writes thirty placeholders of recorded sessions, spread over the
-// recordings, to the page.
+// TestPlaceholders compares the page with thirty placeholders of recorded sessions, spread
+// over the recordings. With -update it writes them. Under the race detector, one
+// recording is replayed, and the page must have one of its placeholders.
 func TestPlaceholders(t *testing.T) {
 	dir := recordings.Dir(t)
-	if !*update {
-		t.Skip("only with -update: it writes " + placeholdersPage)
+	from := []string{"entire-cli", "agentv", "nimbus", "pi-mono"}
+	if raceDetector {
+		from = []string{"entire-cli/6d-123b9a5bc6-0.jsonl.gz"}
+	}
+	for i, name := range from {
+		from[i] = filepath.Join(dir, name)
 	}
 	var files [][]string
-	for rec, err := range transcript.Walk(filepath.Join(dir, "entire-cli"), filepath.Join(dir, "agentv"), filepath.Join(dir, "nimbus"), filepath.Join(dir, "pi-mono")) {
+	for rec, err := range transcript.Walk(from...) {
 		if errors.As(err, new(*transcript.UnknownFilesError)) {
 			continue
 		}
@@ -65,8 +72,24 @@ func TestPlaceholders(t *testing.T) {
 		round := n/len(files) + 1 // another place of the recording each time
 		page.WriteString(fmt.Sprintf("## %d\n\n```\n%s\n```\n\n", n+1, found[len(found)*round/3%len(found)]))
 	}
-	if err := os.WriteFile(placeholdersPage, []byte(strings.TrimSpace(page.String())+"\n"), 0o644); err != nil {
+	want := strings.TrimSpace(page.String()) + "\n"
+	if *update && !raceDetector {
+		if err := os.WriteFile(placeholdersPage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(placeholdersPage)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if raceDetector {
+		if !slices.ContainsFunc(files[0], func(found string) bool { return strings.Contains(string(got), found) }) {
+			t.Errorf("%s has no placeholder of %s; write it again with -update", placeholdersPage, from[0])
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("%s is out of date; write it again with -update (- new, + page):\n%s", placeholdersPage, diff)
 	}
 }
 
