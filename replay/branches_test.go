@@ -68,7 +68,11 @@ func TestTrackerAfterRewinds(t *testing.T) {
 // Recordings with branches, each continued on all branches that it left.
 func TestTrackerAfterRewindsRecordings(t *testing.T) {
 	rewinds, switches := 0, 0
-	for rec, err := range transcript.Walk(recordings.Dir(t)) {
+	dir := recordings.Dir(t)
+	if raceDetector {
+		dir = filepath.Join(dir, "aider")
+	}
+	for rec, err := range transcript.Walk(dir) {
 		if errors.As(err, new(*transcript.UnknownFilesError)) {
 			continue
 		}

@@ -1,22 +1,17 @@
 package sqlite_test
 
 import (
-	"flag"
 	"path/filepath"
 	"testing"
 
 	"github.com/furlhq/furl/furltest"
+	"github.com/furlhq/furl/internal/racetest"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
 )
 
 func TestConformance(t *testing.T) {
-	if checks := flag.Lookup("rapid.checks"); raceDetector && checks.Value.String() == checks.DefValue {
-		if err := flag.Set(checks.Name, "30"); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = flag.Set(checks.Name, checks.DefValue) }) // it is valid
-	}
+	racetest.FewerChecks(t, 30)
 	open := func(t testing.TB) storage.Store {
 		return openAt(t, filepath.Join(t.TempDir(), "furl.db"), nil)
 	}

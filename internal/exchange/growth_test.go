@@ -16,6 +16,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/exchange"
+	"github.com/furlhq/furl/internal/racetest"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
@@ -269,6 +270,7 @@ const perRecord = 300
 // the sum over the session an answer that the client sends back in other words
 // is not new.
 func TestStoreGrowsByWhatIsNew(t *testing.T) {
+	racetest.FewerChecks(t, 30)
 	rapid.Check(t, func(rt *rapid.T) {
 		h := drawHabits(rt)
 		store := newMetered()

@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/browsertest"
 	"github.com/furlhq/furl/internal/procstat"
+	"github.com/furlhq/furl/internal/racetest"
 	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/internal/web"
 )
@@ -22,25 +23,29 @@ import (
 // the processor, and a time fails it only on a machine that does nothing else:
 //
 //	FURL_MARKS=1 go test ./internal/web -run 'TestBrowserFirstView|TestBrowserScroll|TestBrowserKeepsUp' -v
-const marksTries = 3
+var marksTries, longest = 3, 10_000
+
+// The race detector makes the server ten times as slow. .ci/run runs these tests without it
+// too.
+func init() {
+	if racetest.Enabled {
+		marksTries, longest = 1, 1000
+	}
+}
 
 // The first view of a session of 10,000 messages takes the server less than 300 ms, and the
 // browser less than a second until it is usable: messages, ribbon and curve are drawn, and
 // the message that the address names is in the inspector.
 func TestBrowserFirstView(t *testing.T) {
-	messages, tries := 10_000, marksTries
-	if web.RaceDetector { // it makes the server ten times as slow; .ci/run runs this without it too
-		messages, tries = 1000, 1
-	}
-	all, s := longSession(t, messages)
-	seq, _ := stateOf(t, s).Message(messages / 2)
+	all, s := longSession(t, longest)
+	seq, _ := stateOf(t, s).Message(longest / 2)
 	path := "/furl/sessions/" + string(s.ID())
 	for _, view := range []struct{ query, usable string }{
 		{"", ""},
 		{fmt.Sprintf("?at=%d", seq), ` && !!document.querySelector('#inspector [data-for]')`},
 	} {
 		server, page := measure{time.Hour, time.Hour}, measure{time.Hour, time.Hour}
-		for range tries {
+		for range marksTries {
 			runtime.GC() // that of the session's messages
 			start, before := time.Now(), procstat.Read().CPU
 			w := httptest.NewRecorder()
@@ -119,11 +124,11 @@ const scrollFor = `(ms) => new Promise((done) => {
 
 // Scrolling for 10 seconds keeps the page's thread busy for less than 50 ms in any frame.
 func TestBrowserScroll(t *testing.T) {
-	all, s := longSession(t, 10_000)
+	all, s := longSession(t, longest)
 	b := browsertest.OpenURL(t, serve(t, all, nil)+"/furl/sessions/"+string(s.ID()))
 	b.Wait(`document.querySelector('#ribbon').dataset.request == '0' && document.querySelectorAll('.row').length > 50`)
 	seconds := 10
-	if web.RaceDetector {
+	if racetest.Enabled {
 		seconds = 2
 	}
 	best := time.Hour
@@ -156,7 +161,7 @@ func TestBrowserScroll(t *testing.T) {
 
 // A tab keeps up with a session of 10,000 messages that gets 20 records each second.
 func TestBrowserKeepsUp(t *testing.T) {
-	all, s := longSession(t, 10_000)
+	all, s := longSession(t, longest)
 	b := browsertest.OpenURL(t, serve(t, all, nil)+"/furl/sessions/"+string(s.ID()))
 	b.Wait(`document.querySelector('#ribbon').dataset.request == '0' && document.querySelectorAll('.row').length > 50`)
 	browsertest.Eval[any](b, `{
@@ -165,7 +170,10 @@ func TestBrowserKeepsUp(t *testing.T) {
 			for (const { addedNodes } of list) for (const n of addedNodes) if (n.dataset?.seq) window.shown[n.dataset.seq] ??= Date.now();
 		}).observe(document.getElementById('transcript'), { childList: true, subtree: true });
 	}`)
-	const records = 200 // in 10 seconds
+	records := 200 // in 10 seconds
+	if racetest.Enabled {
+		records = 40
+	}
 	added := make(map[furl.Seq]int64)
 	tick := time.NewTicker(time.Second / 20)
 	defer tick.Stop()
