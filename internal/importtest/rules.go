@@ -97,6 +97,7 @@ var rules = map[string]rule{
 	"internal/rebuild":     {imports: []string{".", "storage", "internal/rawjson"}, offline: true},
 	"internal/readable":    {imports: []string{"internal/numbers", ".", "internal/look"}, offline: true},
 	"internal/procstat":    {stdlibOnly: true, offline: true},
+	"internal/racetest":    {stdlibOnly: true, offline: true},
 	"internal/rawjson":     {stdlibOnly: true, pure: true},
 	"internal/origin":      {stdlibOnly: true, pure: true},
 	"internal/strictyaml":  {pure: true},
