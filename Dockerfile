@@ -1,5 +1,5 @@
 # docker build -t furl .
-# docker run -e FURL_CLIENT_KEYS=… -p 7410:7410 -v furl:/data --read-only --tmpfs /tmp --stop-timeout 320 furl
+# docker run -e FURL_CLIENT_KEYS=… -e FURL_OPERATOR_KEY=… -p 7410:7410 -v furl:/data --read-only --tmpfs /tmp --stop-timeout 320 furl
 #
 # Streams get five minutes to end when the container is stopped, of which Docker
 # grants ten seconds unless it is told. A folder of the host in place of the
@@ -10,7 +10,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /furl ./cmd/furl && mkdir /data
+RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -buildid=' -o /furl ./cmd/furl && mkdir /data
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/

@@ -10,12 +10,14 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test test-clients clients fuzz cast picture bench bench-store bench-recall bench-mcp bench-gateway soak house generate uplot htmx fmt vet fix staticcheck tidy imports portable dist
+.PHONY: help check test test-clients clients fuzz cast picture bench bench-store bench-recall bench-mcp bench-gateway soak house generate uplot htmx fmt vet fix staticcheck tidy imports portable dist test-packaging test-dist
 
 # The module of the product, and that of the benchmarks.
 MODULES = . bench
 # Run a command in each of them; the first that fails ends it.
 in_each = for dir in $(MODULES); do (cd $$dir && $(1)) || exit 1; done
+# The same with the module of releases, whose many dependencies are slow to compile.
+in_all = for dir in $(MODULES) packaging; do (cd $$dir && $(1)) || exit 1; done
 
 help:
 	@echo 'make check     formatting, vet, fix, staticcheck, go.mod, import rules'
@@ -32,7 +34,9 @@ help:
 	@echo 'make picture   the animated picture of the ribbon, from a recording in FURL_RECORDINGS'
 	@echo 'make house     how simple the code is, in figures'
 	@echo 'make generate  generated files'
-	@echo 'make dist      archives of the program for each system, with checksums (SYSTEMS=linux/amd64)'
+	@echo 'make dist      the files of a release: archives, deb, rpm and npm packages, a Homebrew formula (SYSTEMS=linux/amd64, RELEASE_URL=address)'
+	@echo 'make test-packaging  a small release, and the manifests, alerts and dashboard in contrib'
+	@echo 'make test-dist  builds a release twice, compares the bytes, and installs it (dpkg, rpm, npm)'
 	@echo 'make uplot     fetches the chart library again, at the version that internal/uplot pins (npm)'
 	@echo 'make htmx      fetches htmx again, at the version that internal/htmx pins (npm)'
 
@@ -127,19 +131,20 @@ fmt:
 	if [ -n "$$out" ]; then printf 'gofmt would change:\n%s\n' "$$out"; exit 1; fi
 
 vet:
-	@$(call in_each,$(GO) vet ./...)
+	@$(call in_all,$(GO) vet ./...)
 
 fix:
-	@out=`$(call in_each,$(GO) fix -diff ./... 2>&1)` || { printf 'go fix would change:\n%s\n' "$$out"; exit 1; }; \
+	@out=`$(call in_all,$(GO) fix -diff ./... 2>&1)` || { printf 'go fix would change:\n%s\n' "$$out"; exit 1; }; \
 	if [ -n "$$out" ]; then printf 'go fix would change:\n%s\n' "$$out"; exit 1; fi
 
 # The tool's version is in the go.mod of the product alone.
 staticcheck:
 	@$(GO) tool staticcheck ./...
 	@cd bench && $(GO) tool -modfile=../go.mod staticcheck ./...
+	@$(GO) build -o bin/staticcheck honnef.co/go/tools/cmd/staticcheck && cd packaging && ../bin/staticcheck ./...
 
 tidy:
-	@$(call in_each,$(GO) mod tidy -diff)
+	@$(call in_all,$(GO) mod tidy -diff)
 
 imports:
 	@$(GO) test ./internal/importtest
@@ -149,17 +154,17 @@ portable:
 	@$(GO) build -o bin/portable ./internal/portable
 	@$(call in_each,$(CURDIR)/bin/portable darwin/arm64 windows/amd64)
 
-# Archives of the program for each system, with their checksums, in bin/dist.
-# VERSION names them; the program itself reports the module's version.
-VERSION  ?= $(shell git describe --tags --always --dirty)
-SYSTEMS  ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+# The files of a release, in bin/dist. Their version is that of git's tag. RELEASE_URL is
+# the address that they are downloaded from: the Homebrew formula needs it.
+SYSTEMS     ?=
+RELEASE_URL ?=
 dist:
-	@rm -rf bin/dist && mkdir -p bin/dist
-	@for system in $(SYSTEMS); do \
-	  os=$${system%/*}; arch=$${system#*/}; name=furl-$(VERSION)-$$os-$$arch; dir=bin/dist/$$name; program=furl; \
-	  if [ $$os = windows ]; then program=furl.exe; fi; \
-	  mkdir "$$dir" && cp LICENSE README.md "$$dir" && \
-	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -ldflags='-s -w' -o "$$dir/$$program" ./cmd/furl && \
-	  tar -czf "$$dir.tar.gz" -C bin/dist "$$name" && rm -r "$$dir" && echo "bin/dist/$$name.tar.gz" || exit 1; \
-	done
-	@cd bin/dist && if command -v sha256sum >/dev/null; then sha256sum *.tar.gz; else shasum -a 256 *.tar.gz; fi >SHA256SUMS
+	@$(GO) run -C packaging ./dist -source .. -out ../bin/dist -systems '$(SYSTEMS)' -release-url '$(RELEASE_URL)'
+
+# Builds and installs a release; and the same with a small program in place of furl,
+# with the tests of the files in contrib for servers.
+test-dist:
+	@$(GO) test -C packaging -count=1 -timeout 2h -v ./dist -whole
+
+test-packaging:
+	@$(GO) test -C packaging ./...

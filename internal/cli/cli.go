@@ -95,6 +95,10 @@ func Main(args []string, policies *policy.Set, in io.Reader, out, errs io.Writer
 	return exitFailed
 }
 
+// Command returns the furl command with its subcommands, for manual pages and
+// completion scripts.
+func Command() *cobra.Command { return root(program{}) }
+
 // complain prints an error, with a line for each joined error. The text may quote file
 // names and contents, so it is made safe to print.
 func complain(w io.Writer, err error) {

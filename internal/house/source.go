@@ -27,9 +27,9 @@ type count struct {
 }
 
 // skipped reports whether a folder holds no code of the product. The module in
-// bench is not part of it.
+// bench and packaging are not part of it.
 func skipped(name string) bool {
-	return name == "testdata" || name == "node_modules" || name == "bench" || len(name) > 1 && name[0] == '.'
+	return name == "testdata" || name == "node_modules" || name == "bench" || name == "packaging" || len(name) > 1 && name[0] == '.'
 }
 
 func parse(root string) (*source, error) {

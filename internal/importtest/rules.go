@@ -113,7 +113,7 @@ var rules = map[string]rule{
 	"internal/numbers":     {stdlibOnly: true, pure: true},
 	"internal/visible":     {stdlibOnly: true, pure: true},
 	"internal/importtest":  {stdlibOnly: true},
-	"internal/house/...":   {imports: []string{".", "gateway", "inmem", "internal/numbers", "protocol", "session", "storage", "transcript", "upstream", "internal/web"}},
+	"internal/house/...":   {imports: []string{".", "gateway", "inmem", "internal/cli", "internal/numbers", "protocol", "session", "storage", "transcript", "upstream", "internal/web"}},
 	"internal/housetest":   {stdlibOnly: true},
 	"internal/behaviours":  {stdlibOnly: true},
 	"internal/pgtest":      {},

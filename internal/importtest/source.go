@@ -31,7 +31,7 @@ var clock = []string{
 
 // check compares the module whose root is at dir with the rules and returns
 // one line per breach, in a stable order. Modules in folders of it, such as
-// bench, have no rules: they are not part of the product.
+// bench and packaging, have no rules: they are not part of the product.
 func check(dir string, rules map[string]rule) ([]string, error) {
 	module, err := modulePath(filepath.Join(dir, "go.mod"))
 	if err != nil {

@@ -1,0 +1,2 @@
+// Package deploy tests the files in contrib that run furl on servers.
+package deploy
