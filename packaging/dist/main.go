@@ -74,7 +74,7 @@ func main() {
 // parseSystems reads a list such as "linux/amd64 darwin/arm64". An empty list is all.
 func parseSystems(list string) ([]system, error) {
 	var systems []system
-	for _, name := range strings.Fields(list) {
+	for name := range strings.FieldsSeq(list) {
 		goos, arch, _ := strings.Cut(name, "/")
 		s := system{goos, arch}
 		if !slices.Contains(supported, s) {
