@@ -680,7 +680,7 @@ func TestPageStreamsEnd(t *testing.T) {
 	defer g.Close()
 	front := httptest.NewServer(g)
 	defer front.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, front.URL+"/furl/stream", nil)
 	if err != nil {

@@ -77,7 +77,7 @@ var knownSettings = []Setting{
 	{Name: settingAskFirst, About: "on makes summaries wait for approval", Values: switchValues},
 	{Name: settingCommands, About: "on answers commands typed in the agent, such as furl: rolling-context on", Values: switchValues},
 	{Name: settingPinned, About: "handles of the messages and blocks that no policy hides"},
-	{Name: settingTitle, About: "the title"},
+	{Name: settingTitle, About: "the name of the session in lists"},
 }
 
 // Settings returns all settings of the session with their values in effect.

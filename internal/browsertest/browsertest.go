@@ -36,7 +36,7 @@ type Page struct {
 }
 
 // limit is how long a page stays open at most.
-const limit = 2 * time.Minute
+const limit = 8 * time.Minute
 
 // Open writes a page to a file and opens it in Chromium at 1280 by 900 pixels.
 // It skips the test if Chromium is not installed.
@@ -83,7 +83,7 @@ func (p *Page) listen(ev any) {
 	}
 }
 
-// Do runs actions, for at most 20 seconds.
+// Do runs actions, for at most 90 seconds.
 func (p *Page) Do(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	p.do("browser", actions...)

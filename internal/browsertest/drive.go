@@ -13,8 +13,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// wait is how long actions may take.
-const wait = 20 * time.Second
+// wait is how long actions may take, on a machine that many other programs use. Only a
+// failure takes that long.
+const wait = 90 * time.Second
 
 // Key presses keys: characters, or those of package kb such as kb.Enter.
 func (p *Page) Key(keys string) {
@@ -43,26 +44,24 @@ func (p *Page) Text(selector string) string {
 	return text
 }
 
-// Wait waits until a JavaScript expression is true, also across navigations. After 20
+// Wait waits until a JavaScript expression is true, also across navigations. After 90
 // seconds it fails the test.
 func (p *Page) Wait(expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, wait)
 	defer cancel()
 	var last error
-	for tick := time.NewTicker(10 * time.Millisecond); ; {
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")", chromedp.EvalIgnoreExceptions))
 		if ok && err == nil {
-			tick.Stop()
 			return
 		}
 		if ctx.Err() == nil && err != nil {
 			last = err // while the browser navigates, or the expression throws
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			tick.Stop()
 			p.t.Fatalf("not true after %s: %s (last error: %v)", wait, expression, last)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/visible"
 )
@@ -20,22 +21,26 @@ var (
 
 // functions are available in all templates.
 var functions = template.FuncMap{
-	"count":     thousands,
-	"plural":    pluralOf,
-	"dollars":   dollars,
-	"savings":   savingsWords,
-	"minus":     func(s string) string { return strings.Replace(s, "-", "−", 1) },
-	"breakname": breakName,
-	"pick":      newPick,
-	"in":        rowIn,
-	"short":     short,
-	"line":      visible.Line,
-	"oneline":   func(s string) string { return strings.Join(strings.Fields(s), " ") },
-	"printable": printable,
-	"stamp":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"ago":       func(t time.Time) string { return ago(time.Since(t)) },
-	"clock":     func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
-	"add":       func(a, b int) int { return a + b },
+	"count":       thousands,
+	"plural":      pluralOf,
+	"percent":     func(x float64) string { return thousands(int(math.Round(x))) + "%" },
+	"dollars":     dollars,
+	"cents":       cents,
+	"money":       money,
+	"promptwords": promptWords,
+	"savings":     savingsWords,
+	"minus":       func(s string) string { return strings.Replace(s, "-", "−", 1) },
+	"breakname":   breakName,
+	"pick":        newPick,
+	"in":          rowIn,
+	"short":       short,
+	"line":        visible.Line,
+	"oneline":     func(s string) string { return strings.Join(strings.Fields(s), " ") },
+	"printable":   printable,
+	"stamp":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"ago":         func(t time.Time) string { return ago(time.Since(t)) },
+	"clock":       func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
+	"add":         func(a, b int) int { return a + b },
 	"isMarker": func(v any) bool {
 		_, ok := v.(*marker)
 		return ok
@@ -63,6 +68,31 @@ func dollars(x float64) string {
 	}
 	cents := int(math.Round(100 * x))
 	return fmt.Sprintf("$%s.%02d", thousands(cents/100), cents%100)
+}
+
+// cents returns an amount to the cent in a few characters, and says so if it is less.
+func cents(x float64) string {
+	if x > 0 && x < 0.005 {
+		return "<$0.01"
+	}
+	return dollars(x)
+}
+
+// promptWords says what a prompt consisted of; "" if the provider did not report it.
+func promptWords(u furl.Usage) string {
+	var parts []string
+	for _, p := range []struct {
+		tokens int
+		word   string
+	}{{u.CacheRead, "read from the cache"}, {u.CacheWrite + u.CacheWrite1h, "written to it"}, {u.Input, "fresh"}} {
+		if p.tokens > 0 {
+			parts = append(parts, thousands(p.tokens)+" "+p.word)
+		}
+	}
+	if u.CacheRead == 0 && len(parts) > 0 {
+		parts = append([]string{"none from the cache"}, parts...)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // ago returns a duration as a person says it.

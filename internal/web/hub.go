@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -180,6 +181,9 @@ func (p *Page) frameOf(s *session.Session, m event.Moment) []byte {
 		out.Changed = true
 	}
 	for _, e := range m.Events {
+		if _, ok := e.(event.Masked); ok && archives(m.Events) {
+			continue // one reduction, one line: the one of its marker
+		}
 		if line := say(e, after); line != "" {
 			out.Says = append(out.Says, printable(line))
 		}
@@ -196,6 +200,18 @@ func (p *Page) frameOf(s *session.Session, m event.Moment) []byte {
 	b.Write(text)
 	b.WriteString("\n\n")
 	return b.Bytes()
+}
+
+// archives reports whether a reduction has hidden whole messages. Its event Masked then has
+// the same figures.
+func archives(events []event.Event) bool {
+	return slices.ContainsFunc(events, func(e event.Event) bool {
+		switch e.(type) {
+		case event.Compacted, event.Truncated, event.Rolled:
+			return true
+		}
+		return false
+	})
 }
 
 // say describes an event in a line, "" for sizes, which the meter shows, and for skipped

@@ -1,11 +1,24 @@
 package web
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/furlhq/furl/event"
 )
+
+// A reduction that archives messages and shortens blocks is said once.
+func TestSayOnce(t *testing.T) {
+	both := []event.Event{event.Truncated{MessagesRemoved: 22, PrevContextTokens: 36_000}, event.Masked{Count: 7, TokensFreed: 27_000}}
+	frame := string(New(nil).frameOf(nil, event.Moment{Events: both}))
+	if !strings.Contains(frame, "Context Truncated") || strings.Contains(frame, "Context Masked") {
+		t.Error(frame)
+	}
+	if frame := string(New(nil).frameOf(nil, event.Moment{Events: both[1:]})); !strings.Contains(frame, "Context Masked") {
+		t.Error(frame)
+	}
+}
 
 // A person is told of each event in a line, except of the size, which the meter shows.
 func TestSay(t *testing.T) {

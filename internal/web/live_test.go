@@ -97,7 +97,7 @@ func expectIDs(t *testing.T, who string, ids <-chan string, from, to int) {
 				t.Errorf("%s: record %s, want %d", who, id, want)
 				return
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Errorf("%s: no record %d", who, want)
 			return
 		}

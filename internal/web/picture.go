@@ -65,12 +65,13 @@ func (p *Page) picture(v *visit) error {
 		if err != nil {
 			return err
 		}
-		return v.json(m.picture(v.s))
+		return v.json(m.picture(v.s, v.usage(m).Hidden))
 	})
 }
 
-// picture returns the context.
-func (m *moment) picture(s *session.Session) *contextPicture {
+// picture returns the context. hidden is the original size of what reductions hide, to
+// which the hidden runs add up.
+func (m *moment) picture(s *session.Session, hidden int) *contextPicture {
 	now := s.Composition(m.name)
 	size, scale := now.Size, now.Scale
 	c := &contextPicture{Request: m.request, Head: m.state.Head(), Kinds: kinds}
@@ -93,13 +94,13 @@ func (m *moment) picture(s *session.Session) *contextPicture {
 	if tools > 0 {
 		c.add(run{kind: kindTools, tokens: tools})
 	}
-	m.blocks(c, scale, size-fixed)
+	m.blocks(c, scale, size-fixed, hidden)
 	return c
 }
 
 // blocks adds the blocks of the path and the summaries in the order of the prompt. Those
-// that the model sees add up to size.
-func (m *moment) blocks(c *contextPicture, scale session.Scale, size int) {
+// that the model sees add up to size, and those that reductions hide to hiddenSize.
+func (m *moment) blocks(c *contextPicture, scale session.Scale, size, hiddenSize int) {
 	whole := float64(m.view.Tokens)*scale.PerToken + float64(m.view.Items)*scale.PerItem
 	fit := 1.0
 	if whole > 0 {
@@ -112,9 +113,21 @@ func (m *moment) blocks(c *contextPicture, scale session.Scale, size int) {
 		given += tokens
 		c.add(run{kind: k, tokens: tokens, pos: sb.Pos, by: by})
 	}
+	perHidden := scale.PerToken
+	if counted := m.hiddenTokens(); counted > 0 {
+		perHidden = float64(hiddenSize) / float64(counted)
+	}
+	away, taken := 0.0, 0
 	hidden := func(msg *furl.Message, pos furl.Pos) {
-		b := &msg.Blocks[pos.Block]
-		c.add(run{kindOf(msg, b), scale.Of(b.Tokens, 0), pos, m.state.ShownBy(pos), true})
+		b, by := &msg.Blocks[pos.Block], m.state.ShownBy(pos)
+		if by == 0 { // the provider drops it, and the size of what is hidden leaves it out
+			c.add(run{kindOf(msg, b), int(math.Round(float64(b.Tokens) * perHidden)), pos, 0, true})
+			return
+		}
+		away += float64(b.Tokens) * perHidden
+		tokens := int(math.Round(away)) - taken
+		taken += tokens
+		c.add(run{kindOf(msg, b), tokens, pos, by, true})
 	}
 	next := 0 // message of the path
 	hideTo := func(index int) {
@@ -156,6 +169,19 @@ func (m *moment) blocks(c *contextPicture, scale session.Scale, size int) {
 		}
 	}
 	hideTo(m.state.Len())
+}
+
+// hiddenTokens returns the counted tokens of the blocks that reductions hide.
+func (m *moment) hiddenTokens() (n int) {
+	for i := range m.state.Len() {
+		seq, msg := m.state.Message(i)
+		for j := range msg.Blocks {
+			if m.state.ShownBy(furl.Pos{Msg: seq, Block: j}) != 0 {
+				n += msg.Blocks[j].Tokens
+			}
+		}
+	}
+	return n
 }
 
 // items is 1 for a block that counts as an item of a prompt; see session.Scale.

@@ -64,7 +64,17 @@ func TestPicture(t *testing.T) {
 		}
 		log := sessiontest.Log(t, s)
 		page := url + "/furl/sessions/" + string(s.ID())
-		checkPicture(t, getJSON[ribbon](t, page+"/picture"), log.State(), s.Model(s.Meta().Model), s.Context("").Size)
+		now := getJSON[ribbon](t, page+"/picture")
+		checkPicture(t, now, log.State(), s.Model(s.Meta().Model), s.Context("").Size)
+		sum := 0
+		for i, tokens := range now.Tokens {
+			if now.Hidden[i] == 1 && now.By[i] != 0 {
+				sum += tokens
+			}
+		}
+		if want := s.Context("").Hidden; sum != want || want == 0 {
+			t.Errorf("%s: the ribbon hides %d tokens, the meter says %d", s.ID(), sum, want)
+		}
 		for i := 0; i < len(requests); i += 1 + len(requests)/5 {
 			q := &requests[i]
 			st, err := furl.Fold(log, q.Sent)

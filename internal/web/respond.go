@@ -103,7 +103,15 @@ func (v *visit) fail(status int, text string) {
 	if v.isFragment() {
 		name = "notice"
 	}
-	v.render(status, name, map[string]any{"Status": status, "Name": http.StatusText(status), "Text": text})
+	v.render(status, name, map[string]any{"Status": status, "Name": sentenceCase(http.StatusText(status)), "Text": text})
+}
+
+// sentenceCase returns a status such as "Not Found" as "Not found".
+func sentenceCase(s string) string {
+	if s == "" {
+		return s
+	}
+	return s[:1] + strings.ToLower(s[1:])
 }
 
 // render responds with a template. It is executed before the first byte is sent, so that

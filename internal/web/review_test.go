@@ -24,7 +24,7 @@ import (
 // ask sends a request for the page with the sessions of a tenant.
 func ask(t *testing.T, p *Page, all *session.Sessions, method, path string, form url.Values) *httptest.ResponseRecorder {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(form.Encode()))
 	if method == http.MethodPost {
@@ -177,7 +177,7 @@ func TestRequestsBlockNothingElse(t *testing.T) {
 			if code != 200 {
 				t.Errorf("%q: status %d", rest, code)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("%q waits", rest)
 		}
 	}

@@ -74,7 +74,7 @@ func (v *visit) usage(m *moment) session.Usage {
 	if q == nil {
 		return u
 	}
-	u.Size, u.Limit, u.Hidden, u.Percentage = q.Size, q.Window, q.Hidden, 0
+	u.Size, u.Limit, u.Hidden, u.Percentage = q.Size, q.Window, q.Scale.Of(m.hiddenTokens(), 0), 0
 	if u.Limit > 0 {
 		u.Percentage = 100 * float64(u.Size) / float64(u.Limit)
 	}

@@ -103,7 +103,7 @@ func (p *Page) routes() {
 	p.session("GET /furl/sessions/{id}/whatif/progress", p.whatIfProgress)
 	p.session("POST /furl/sessions/{id}/whatif/cancel", p.cancelWhatIf)
 	p.session("POST /furl/sessions/{id}/whatif/apply", p.applyWhatIf)
-	p.page("/", func(*visit) error { return notFound("there is no such page") })
+	p.page("/", func(v *visit) error { return notFound("there is no page %.200q", v.r.URL.Path) })
 }
 
 // page registers a handler.

@@ -81,7 +81,7 @@ function draw() {
   const g = canvas.getContext('2d');
   g.scale(ratio, ratio);
   const { most, without } = ceiling();
-  const y = (n) => top + (height - top - bottom) * (1 - Math.min(n, most * 1.2) / most);
+  const y = (n) => top + (height - top - bottom) * (1 - Math.min(n, most) / most);
   const n = total();
   const c = { accent: color('accent'), soft: color('soft'), faint: color('faint'), warn: color('warn'), summary: color('summary') };
 

@@ -1,6 +1,6 @@
 // New records of the session that is shown. A hidden tab disconnects, because browsers allow
 // few connections to a host; when it is shown again, it continues where it was.
-import { session, html, load, select, selected, toEnd, release } from './session.js';
+import { session, html, load, select, selected, toEnd, release, again } from './session.js';
 
 const transcript = document.getElementById('transcript');
 let source = null;
@@ -90,8 +90,10 @@ function received(e) {
   const record = JSON.parse(e.data);
   if (e.lastEventId) last = Math.max(last, Number(e.lastEventId));
   queue = queue.then(async () => {
-    if (record.row && session.see !== 'model') await append(record.row, record.seq);
-    if (record.changed) await refresh();
+    // What the model sees has no rows for reductions, and other rows after one.
+    const model = session.see === 'model';
+    if (record.row && !(model && record.changed)) await append(record.row, record.seq);
+    if (record.changed) await (model ? again({ end: follows }) : refresh());
     for (const line of record.says || []) notice(line);
     changed();
   }).catch((e) => console.warn('a record was not shown', e)); // later ones are

@@ -174,7 +174,7 @@ function describe() {
   const sums = new Float64Array(2 * shown.kinds.length);
   for (let i = 0; i < shown.n; i++) sums[shown.cls[i]] += shown.tokens[i];
   const list = document.createElement('ul');
-  const add = (name, cls, text, title) => {
+  const add = (name, cls, text, title, word = noun(name)) => {
     const li = make('li', '', list);
     const button = make('button', 'quiet', li);
     button.type = 'button';
@@ -182,7 +182,7 @@ function describe() {
     button.title = title;
     button.setAttribute('aria-pressed', String(focus === name));
     button.append(swatch(shown.kinds, cls, 14, 11));
-    make('span', 'name', button).textContent = noun(name);
+    make('span', 'name', button).textContent = word;
     make('span', 'amount', button).textContent = text;
   };
   shown.kinds.forEach((kind, k) => {
@@ -192,7 +192,9 @@ function describe() {
   if (shown.hidden) {
     const scale = place.ratio > 1.05 ? ` ${ratioText(place.ratio)}` : '';
     const most = sums.reduce((best, v, c) => (c & 1 && v > sums[best] ? c : best), 1);
-    add('hidden', most, `${tip.count(shown.hidden)}${scale}`, `${tip.tokens(shown.hidden)} that the model does not see${scale ? `, drawn at a scale of ${ratioText(place.ratio)}` : ''}. Click to highlight.`);
+    const parts = [reduced() && `${tip.tokens(reduced())} hidden by reductions`, shown.dropped && `${tip.tokens(shown.dropped)} of earlier thinking, which the provider drops`].filter(Boolean);
+    const amount = reduced() && shown.dropped ? `${tip.count(reduced())}, dropped thinking ${tip.count(shown.dropped)}` : tip.count(shown.hidden);
+    add('hidden', most, `${amount}${scale}`, `The model does not see ${parts.join(' and ')}${scale ? `; drawn at ${ratioText(place.ratio)}` : ''}. Click to highlight.`, reduced() ? 'hidden' : 'dropped thinking');
   }
   legend.querySelector('ul')?.remove();
   legend.append(list);
@@ -216,7 +218,10 @@ function describe() {
 
 const ratioText = (r) => `scale 1:${r < 10 ? r.toFixed(1).replace(/\.0$/, '') : Math.round(r)}`;
 
-const summary = () => `${tip.count(shown.size)}${shown.window ? ` of ${tip.count(shown.window)}` : ''} tokens in ${shown.request ? `request ${tip.count(shown.request)}` : 'the next request'}, ${tip.tokens(shown.hidden)} hidden`;
+// reduced is the size of what reductions hide, without what the provider drops.
+const reduced = () => shown.hidden - shown.dropped;
+
+const summary = () => `${tip.count(shown.size)}${shown.window ? ` of ${tip.count(shown.window)}` : ''} tokens in ${shown.request ? `request ${tip.count(shown.request)}` : 'the next request'}, ${tip.tokens(reduced())} hidden`;
 
 legend.addEventListener('click', (e) => {
   const button = e.target.closest('[data-focus]');
@@ -413,8 +418,27 @@ document.addEventListener('furl:moment', load);
 document.addEventListener('furl:changed', () => {
   pictures.clear(); // after a rewind, requests have other numbers
   peeks.clear();
-  if (!session.request) load();
+  if (!session.request) follow();
 });
+
+// follow shows the newest picture. Changes while it loads do not cancel it, so that the ribbon
+// keeps up with a busy session on a slow machine.
+let following = false;
+let stale = false;
+async function follow() {
+  stale = true;
+  if (following) return;
+  following = true;
+  try {
+    while (stale && !session.request) {
+      stale = false;
+      pictures.clear();
+      await load();
+    }
+  } finally {
+    following = false;
+  }
+}
 onRestyle(redraw);
 new ResizeObserver(() => { if (shown && (place.width !== strip.clientWidth || set?.ratio !== devicePixelRatio)) redraw(); }).observe(strip);
 

@@ -143,10 +143,7 @@ export function deselect({ push = true } = {}) {
     history.pushState(null, '', url);
   }
   mark(null);
-  const p = document.createElement('p');
-  p.className = 'empty';
-  p.textContent = inspector.dataset.empty;
-  inspector.replaceChildren(p);
+  inspector.replaceChildren(document.querySelector('#unselected .empty').cloneNode(true));
   document.dispatchEvent(new CustomEvent('furl:selected', { detail: null }));
 }
 
@@ -181,13 +178,23 @@ for (const element of [picture, above, document.documentElement]) covers.observe
 let bringing = null; // what bring keeps in view
 let letGo = null; // the timer that ends it
 
-// hold keeps something in its place for three seconds, instead of the browser, which would
-// keep what is on top of the window.
+// hold keeps something in its place, instead of the browser, which would keep what is on top of
+// the window: until nothing has moved for three seconds, and until the ribbon is drawn, whose
+// legend takes room. On a slow machine that takes longer.
 function hold(what) {
   bringing = what;
   document.documentElement.style.overflowAnchor = 'none';
-  clearTimeout(letGo);
-  letGo = setTimeout(release, 3000);
+  const most = performance.now() + 20000;
+  const later = () => {
+    const drawn = 'request' in document.getElementById('ribbon').dataset;
+    if (drawn || performance.now() > most) release();
+    else letGo = setTimeout(later, 1000);
+  };
+  what.wait = () => {
+    clearTimeout(letGo);
+    letGo = setTimeout(later, 3000);
+  };
+  what.wait();
 }
 
 // bring scrolls an element into view, unless it is there. Messages around it load and take
@@ -206,7 +213,10 @@ function settle() {
   if (!bringing) return;
   if (!bringing.element.isConnected) { release(); return; }
   const off = bringing.end ? document.documentElement.scrollHeight - innerHeight - scrollY : distance();
-  if (Math.abs(off) > 1) scrollBy(0, off);
+  if (Math.abs(off) > 1) {
+    bringing.wait();
+    scrollBy(0, off);
+  }
 }
 
 const heights = new ResizeObserver(settle);
@@ -222,6 +232,7 @@ function distance() {
 // release lets go of what bring keeps in view.
 export function release() {
   bringing = null;
+  clearTimeout(letGo);
   document.documentElement.style.overflowAnchor = '';
 }
 for (const name of ['wheel', 'touchstart', 'pointerdown', 'keydown']) addEventListener(name, release, { passive: true, capture: true });
@@ -283,9 +294,15 @@ export async function moveTo(request, { push = true, replace = false, wait = 0 }
   }
 }
 
+// again loads the transcript of the moment that is shown again, because other rows are in it.
+export async function again({ end }) {
+  replaceParts(await html('transcript', selected ? { at: selected } : {}), end ? undefined : scrollY);
+  if (end) toEnd();
+}
+
 // replaceParts puts the elements of a response in the place of those with the same ids. What
-// is selected stays where it is on the screen.
-function replaceParts(text) {
+// is selected stays where it is on the screen; if nothing is, the page scrolls to y.
+function replaceParts(text, y = Infinity) {
   const row = () => selected && document.getElementById('m' + selected.split('.')[0]);
   const before = row()?.getBoundingClientRect().top;
   near.disconnect();
@@ -297,7 +314,7 @@ function replaceParts(text) {
   mark(after);
   if (after && before !== undefined) scrollBy(0, after.getBoundingClientRect().top - before);
   else if (after) bring(after);
-  else scrollTo(0, document.body.scrollHeight);
+  else scrollTo(0, Math.min(y, document.body.scrollHeight));
   document.dispatchEvent(new CustomEvent('furl:transcript'));
 }
 

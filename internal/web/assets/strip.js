@@ -9,7 +9,7 @@ export function unpack(json) {
   const p = {
     n, size: json.size, window: json.window, trigger: json.trigger, target: json.target, request: json.request, head: json.head, kinds: json.kinds,
     cls: new Uint8Array(n), tokens: Float64Array.from(json.tokens), record: new Float64Array(n), block: Uint32Array.from(json.block), by: Float64Array.from(json.by),
-    keys: new Array(n), hidden: 0,
+    keys: new Array(n), hidden: 0, dropped: 0,
   };
   const seen = new Map(); // summaries have no record: their number among those of a reduction
   for (let i = 0, record = 0; i < n; i++) {
@@ -17,6 +17,7 @@ export function unpack(json) {
     p.record[i] = record;
     p.cls[i] = 2 * json.kind[i] + json.hidden[i];
     if (json.hidden[i]) p.hidden += p.tokens[i];
+    if (json.hidden[i] && !json.by[i]) p.dropped += p.tokens[i]; // by the provider, as earlier thinking
     if (record) {
       // A block and its outline are one thing, a placeholder another.
       p.keys[i] = `${record}.${p.block[i]}${json.kinds[json.kind[i]] === 'placeholder' ? 'p' : ''}`;

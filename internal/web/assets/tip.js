@@ -32,5 +32,5 @@ export const tokens = (n) => (Math.round(n) === 1 ? '1 token' : `${count(n)} tok
 export const share = (part, whole) => {
   if (!whole || !part) return '0%';
   const p = 100 * part / whole;
-  return p < 1 ? '<1%' : `${p < 10 ? p.toFixed(1) : Math.round(p)}%`;
+  return p < 1 ? '<1%' : `${p < 10 ? p.toFixed(1) : count(p)}%`;
 };

@@ -1,0 +1,26 @@
+package web
+
+import (
+	"testing"
+
+	"github.com/furlhq/furl"
+)
+
+// Amounts and prompts are said without zeros that say nothing.
+func TestMoneyWords(t *testing.T) {
+	for x, want := range map[float64]string{0: "$0.00", 0.0049: "<$0.01", 0.005: "$0.01", 1234.5: "$1,234.50", -2: "−$2.00"} {
+		if got := cents(x); got != want {
+			t.Errorf("%g: %s, want %s", x, got, want)
+		}
+	}
+	for want, u := range map[string]furl.Usage{
+		"":                                     {},
+		"none from the cache, 12,276 fresh":    {Input: 12_276},
+		"none from the cache, 9 written to it": {CacheWrite: 4, CacheWrite1h: 5},
+		"16,679 read from the cache, 113,416 written to it, 10 fresh": {CacheRead: 16_679, CacheWrite: 113_416, Input: 10},
+	} {
+		if got := promptWords(u); got != want {
+			t.Errorf("%+v: %q, want %q", u, got, want)
+		}
+	}
+}
