@@ -29,18 +29,18 @@ func (f *future) lostFrom(seg *segment, t int, b *furl.Budget) int {
 	if t >= len(f.prompt) {
 		return len(seg.units)
 	}
-	written := float64(f.prompt[t] - f.read[t])
-	size, at := 0.0, len(seg.units)
+	written := f.prompt[t] - f.read[t]
+	size, at := 0, len(seg.units)
 	for i := len(seg.units) - 1; i >= 0; i-- {
 		u := &seg.units[i]
 		if u.first > t {
 			continue
 		}
-		tokens := float64(b.Of(u.recorded(), u.items()))
+		tokens := b.Of(u.recorded(), u.items())
 		if size += tokens; u.first == t {
 			continue
 		}
-		if size > written+0.02*float64(f.prompt[t])+tokens/2 {
+		if size > written+f.prompt[t]/50+tokens/2 {
 			break
 		}
 		at = i

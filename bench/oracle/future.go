@@ -11,8 +11,11 @@ import (
 type future struct {
 	requests []request
 	messages map[*furl.Message]*message
-	// of the cache as recorded, by request; see setCache.
-	prompt, read []int
+	// Of the requests without reductions: the tokens of the prompt, those that were
+	// read from the cache, and those of messages that no earlier request had.
+	prompt, read, fresh []int
+	models              []furl.Model
+	prompts             [3][]prompt // by the policies that are compared
 	// floor is filled in by the oracle's plans.
 	floor saving
 }

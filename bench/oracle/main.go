@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"text/tabwriter"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
@@ -45,18 +46,41 @@ type options struct {
 }
 
 // line is one recording, or all of them. Costs are shares of the input cost as
-// recorded, as in the cost_ratio of furl replay.
+// recorded, as cost_ratio of furl replay.
 type line struct {
 	File     string  `json:"file"`
 	Requests int     `json:"requests"`
 	Policy   float64 `json:"policy"`
 	Oracle   float64 `json:"oracle"`
 	Floor    float64 `json:"floor"`
+	// Distance is Policy - Oracle.
 	Distance float64 `json:"distance"`
+	// Kept is what each of them keeps visible.
+	PolicyKept kept `json:"policy_kept"`
+	OracleKept kept `json:"oracle_kept"`
+	// Parts are the costs by part, as shares of the input cost as recorded.
+	Parts []partLine `json:"parts"`
+	// Invalid counts the requests of the oracle that the provider would refuse.
+	Invalid int `json:"invalid_requests"`
 
-	Lines, LinesKept, Names, NamesKept, Own, OwnKept int
-	Edits, Blind                                     int
-	Invalid                                          int
+	none, saved float64 // dollars
+	bills       [3]bill
+}
+
+// kept is the shares of what later replies use that are still visible.
+type kept struct {
+	FirstHand float64 `json:"first_hand"`
+	Own       float64 `json:"own"`
+	Lines     float64 `json:"lines"`
+	Blind     int     `json:"blind_edits"`
+}
+
+// partLine is one part of the cost.
+type partLine struct {
+	Part       string  `json:"part"`
+	AsRecorded float64 `json:"as_recorded"`
+	Policy     float64 `json:"policy"`
+	Oracle     float64 `json:"oracle"`
 }
 
 func run(ctx context.Context, o *options, paths []string, w io.Writer, asJSON bool) error {
@@ -69,35 +93,35 @@ func run(ctx context.Context, o *options, paths []string, w io.Writer, asJSON bo
 		e.SetIndent("", "  ")
 		return e.Encode(lines)
 	}
-	fmt.Fprintf(w, "%-32s %8s %8s %8s %8s %8s\n", "recording", "requests", o.policy, "oracle", "floor", "distance")
-	for i := range lines {
-		l := &lines[i]
-		fmt.Fprintf(w, "%-32s %8d %8.3f %8.3f %8.3f %8.3f   lines %d/%d names %d/%d own %d/%d blind %d/%d invalid %d\n", filepath.Base(l.File), l.Requests, l.Policy, l.Oracle, l.Floor, l.Distance,
-			l.LinesKept, l.Lines, l.NamesKept, l.Names, l.OwnKept, l.Own, l.Blind, l.Edits, l.Invalid)
-	}
-	return nil
+	return printLines(w, o, lines)
 }
 
 // measure replays all recordings. The last line is for all of them.
 func measure(ctx context.Context, o *options, recordings iter.Seq2[*transcript.Recording, error]) ([]line, error) {
-	none, err := replay.Candidates(nil, "none", o.policy)
+	candidates, err := replay.Candidates(nil, "none", o.policy)
 	if err != nil {
 		return nil, err
 	}
-	opts := replay.Options{CacheRead: &o.read, CacheWrite: &o.write}
-	first := opts
-	first.Candidates = none[:1]
 	futures := make(map[*furl.Message]*future)
-	var floors []saving // by recording
-	var failed error
-	learned := make([][]*future, 0)
-	opts.Candidates = append(slices.Clip(none), replay.Candidate{Name: "oracle", New: func(policy.Summarizer) (furl.Policy, error) {
+	candidates = append(candidates, replay.Candidate{Name: "oracle", New: func(policy.Summarizer) (furl.Policy, error) {
 		return newOracle(futures), nil
 	}})
+	opts := replay.Options{CacheRead: &o.read, CacheWrite: &o.write}
+	first := opts
+	first.Candidates = slices.Clone(candidates[:1])
+	for i := range candidates {
+		inner := candidates[i].New
+		candidates[i].New = func(s policy.Summarizer) (furl.Policy, error) {
+			p, err := inner(s)
+			return &watch{Policy: p, futures: futures, as: i}, err
+		}
+	}
+	opts.Candidates = candidates
+	var sessions [][]*future // by recording
+	var failed error
 	report, err := replay.Run(ctx, func(yield func(*transcript.Recording) bool) {
 		for rec, err := range recordings {
-			var unknown *transcript.UnknownFilesError
-			if errors.As(err, &unknown) {
+			if _, ok := errors.AsType[*transcript.UnknownFilesError](err); ok {
 				continue
 			}
 			if err != nil {
@@ -110,49 +134,100 @@ func measure(ctx context.Context, o *options, recordings iter.Seq2[*transcript.R
 				failed = err
 				return
 			}
-			learned = append(learned, list)
+			sessions = append(sessions, list)
 			if !yield(rec) {
 				return
 			}
-			var s saving
 			for _, f := range list {
-				s.dollars += f.floor.dollars
-				s.tokens += f.floor.tokens
+				f.messages, f.requests = nil, nil // or all recordings stay in memory
 			}
-			floors = append(floors, s)
-			learned[len(learned)-1] = nil
 		}
 	}, opts)
 	if err := errors.Join(err, failed); err != nil {
 		return nil, err
 	}
-	var lines []line
-	var saved, cost float64
-	for i := range report.Recordings {
-		r := &report.Recordings[i]
-		none := r.Results[0].Split.Input()
-		if none == 0 {
-			continue
-		}
-		lines = append(lines, lineOf(r.File, r.Results, 1-floors[i].dollars/none))
-		saved += floors[i].dollars
-		cost += none
-	}
-	if len(lines) > 0 {
-		lines = append(lines, lineOf("all", report.Totals, 1-saved/cost))
-	}
-	return lines, nil
+	return linesOf(report, sessions), nil
 }
 
-func lineOf(file string, results []replay.Result, floor float64) line {
-	a, o := &results[1], &results[2]
-	l := line{File: file, Requests: o.Requests, Floor: floor, Lines: o.QuotedLines, LinesKept: o.QuotedLinesKept, Names: o.References, NamesKept: o.ReferencesKept,
-		Own: o.OwnReferences, OwnKept: o.OwnReferencesKept, Edits: o.Edits, Blind: o.BlindEdits, Invalid: o.InvalidRequests}
-	if a.CostRatio != nil && o.CostRatio != nil {
-		l.Policy, l.Oracle = *a.CostRatio, *o.CostRatio
-		l.Distance = l.Policy - l.Oracle
+// linesOf summarizes the recordings with a price.
+func linesOf(report *replay.Report, sessions [][]*future) []line {
+	all := lineOf("all", report.Totals)
+	var lines []line
+	for i := range report.Recordings {
+		r := &report.Recordings[i]
+		l := lineOf(r.File, r.Results)
+		if l.none == 0 {
+			continue
+		}
+		for j, f := range sessions[i] {
+			l.saved += f.floor.dollars
+			for k := range l.bills {
+				b := f.billOf(k, r.Results[k].Series[j].Points)
+				l.bills[k].add(&b)
+				all.bills[k].add(&b)
+			}
+		}
+		all.saved += l.saved
+		l.finish()
+		lines = append(lines, l)
+	}
+	if len(lines) > 0 {
+		all.finish()
+		lines = append(lines, all)
+	}
+	return lines
+}
+
+func lineOf(file string, results []replay.Result) line {
+	l := line{File: file}
+	if len(results) < 3 {
+		return l
+	}
+	p, o := &results[1], &results[2]
+	l.Requests, l.none, l.Invalid = o.Requests, results[0].Split.Input(), o.InvalidRequests
+	l.PolicyKept, l.OracleKept = keptOf(p), keptOf(o)
+	if p.CostRatio != nil && o.CostRatio != nil {
+		l.Policy, l.Oracle, l.Distance = *p.CostRatio, *o.CostRatio, *p.CostRatio-*o.CostRatio
 	}
 	return l
+}
+
+func keptOf(r *replay.Result) kept {
+	return kept{share(r.ReferencesKept, r.References), share(r.OwnReferencesKept, r.OwnReferences), share(r.QuotedLinesKept, r.QuotedLines), r.BlindEdits}
+}
+
+func share(n, of int) float64 {
+	if of == 0 {
+		return 1
+	}
+	return float64(n) / float64(of)
+}
+
+// finish computes the shares from the dollars.
+func (l *line) finish() {
+	l.Floor = 1 - l.saved/l.none
+	for of := range numParts {
+		l.Parts = append(l.Parts, partLine{partNames[of], l.bills[0][of] / l.none, l.bills[1][of] / l.none, l.bills[2][of] / l.none})
+	}
+}
+
+func printLines(w io.Writer, o *options, lines []line) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "recording\trequests\t%s\toracle\tfloor\tdistance\tfirst-hand\tlines\toracle's\t\n", o.policy)
+	for i := range lines {
+		l := &lines[i]
+		fmt.Fprintf(t, "%s\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t\n", filepath.Base(l.File), l.Requests, l.Policy, l.Oracle, l.Floor, l.Distance,
+			l.PolicyKept.FirstHand, l.PolicyKept.Lines, l.OracleKept.Lines)
+	}
+	if len(lines) > 0 {
+		all := &lines[len(lines)-1]
+		fmt.Fprintf(t, "\t\t\t\t\t\t\t\t\n")
+		fmt.Fprintf(t, "part of the cost\tas recorded\t%s\toracle\tdifference\t\n", o.policy)
+		for _, p := range all.Parts {
+			fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%.3f\t%+.3f\t\n", p.Part, p.AsRecorded, p.Policy, p.Oracle, p.Policy-p.Oracle)
+		}
+	}
+	return t.Flush()
 }
 
 // learnAll learns the sessions of a recording.
