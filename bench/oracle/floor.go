@@ -79,7 +79,7 @@ func (f *future) addFloor(seg *segment, t int, b *furl.Budget) {
 			break
 		}
 		freed := 0
-		for _, it := range f.items(u, b, nil) {
+		for _, it := range f.items(u, b, true, nil) {
 			if it.from <= t {
 				freed += int(it.freed)
 			}

@@ -15,7 +15,7 @@ type future struct {
 	// read from the cache, and those of messages that no earlier request had.
 	prompt, read, fresh []int
 	models              []furl.Model
-	prompts             [3][]prompt // by the policies that are compared
+	prompts             [][]prompt // by candidate
 	// floor is filled in by the oracle's plans.
 	floor saving
 }
@@ -179,9 +179,13 @@ func (l *learner) request(seq furl.Seq, ex *furl.Exchange) {
 	l.requests = append(l.requests, q)
 }
 
+// places returns the blocks that have something and that the recorded agent could see.
 func (l *learner) places(holders func(yield func(int, int) bool)) []place {
 	var list []place
 	for msg, block := range holders {
+		if !l.seen.Shown(msg, block) { // the agent itself has hidden it
+			continue
+		}
 		list = append(list, place{l.path[msg], block})
 	}
 	return list
@@ -269,8 +273,11 @@ func (f *future) hideFrom(u *unit, p place) int {
 }
 
 // foldFrom returns the first request in which the oracle may hide a step.
-func (f *future) foldFrom(u *unit) int {
+func (f *future) foldFrom(u *unit, b *furl.Budget, early bool) int {
 	from := u.next
+	if !early && b.Model.Thinking.LastOnly {
+		from = u.spoken
+	}
 	if !u.calls {
 		return never
 	}

@@ -63,8 +63,10 @@ type line struct {
 	// Invalid counts the requests of the oracle that the provider would refuse.
 	Invalid int `json:"invalid_requests"`
 
-	none, saved float64 // dollars
-	bills       [3]bill
+	// In dollars: the input cost as recorded, what the floor saves, and the costs.
+	none, saved, policy, oracle float64
+	policyKept, oracleKept      counts
+	bills                       *[3]bill // as recorded, of the policy, of the oracle
 }
 
 // kept is the shares of what later replies use that are still visible.
@@ -72,6 +74,7 @@ type kept struct {
 	FirstHand float64 `json:"first_hand"`
 	Own       float64 `json:"own"`
 	Lines     float64 `json:"lines"`
+	Edits     int     `json:"edits"`
 	Blind     int     `json:"blind_edits"`
 }
 
@@ -103,9 +106,11 @@ func measure(ctx context.Context, o *options, recordings iter.Seq2[*transcript.R
 		return nil, err
 	}
 	futures := make(map[*furl.Message]*future)
-	candidates = append(candidates, replay.Candidate{Name: "oracle", New: func(policy.Summarizer) (furl.Policy, error) {
-		return newOracle(futures), nil
-	}})
+	for _, v := range variants {
+		candidates = append(candidates, replay.Candidate{Name: "oracle", New: func(policy.Summarizer) (furl.Policy, error) {
+			return newOracle(futures, v), nil
+		}})
+	}
 	opts := replay.Options{CacheRead: &o.read, CacheWrite: &o.write}
 	first := opts
 	first.Candidates = slices.Clone(candidates[:1])
@@ -151,23 +156,30 @@ func measure(ctx context.Context, o *options, recordings iter.Seq2[*transcript.R
 
 // linesOf summarizes the recordings with a price.
 func linesOf(report *replay.Report, sessions [][]*future) []line {
-	all := lineOf("all", report.Totals)
+	all := line{File: "all", bills: new([3]bill)}
 	var lines []line
 	for i := range report.Recordings {
 		r := &report.Recordings[i]
-		l := lineOf(r.File, r.Results)
+		l := line{File: r.File, none: r.Results[0].Split.Input(), bills: new([3]bill)}
 		if l.none == 0 {
 			continue
 		}
-		for j, f := range sessions[i] {
-			l.saved += f.floor.dollars
-			for k := range l.bills {
-				b := f.billOf(k, r.Results[k].Series[j].Points)
-				l.bills[k].add(&b)
-				all.bills[k].add(&b)
+		best := 2
+		for k := range r.Results {
+			if k > best && r.Results[k].Split.Input() < r.Results[best].Split.Input() {
+				best = k
 			}
 		}
-		all.saved += l.saved
+		chosen := [3]int{0, 1, best}
+		for j, f := range sessions[i] {
+			l.saved += f.floor.dollars
+			for n, k := range chosen {
+				b := f.billOf(k, r.Results[k].Series[j].Points)
+				l.bills[n].add(&b)
+			}
+		}
+		l.add(&r.Results[1], &r.Results[best])
+		all.sum(&l)
 		l.finish()
 		lines = append(lines, l)
 	}
@@ -178,22 +190,50 @@ func linesOf(report *replay.Report, sessions [][]*future) []line {
 	return lines
 }
 
-func lineOf(file string, results []replay.Result) line {
-	l := line{File: file}
-	if len(results) < 3 {
-		return l
-	}
-	p, o := &results[1], &results[2]
-	l.Requests, l.none, l.Invalid = o.Requests, results[0].Split.Input(), o.InvalidRequests
-	l.PolicyKept, l.OracleKept = keptOf(p), keptOf(o)
+// add sets the results of a recording.
+func (l *line) add(p, o *replay.Result) {
+	l.Requests, l.Invalid = o.Requests, o.InvalidRequests
+	l.policyKept, l.oracleKept = countOf(p), countOf(o)
 	if p.CostRatio != nil && o.CostRatio != nil {
-		l.Policy, l.Oracle, l.Distance = *p.CostRatio, *o.CostRatio, *p.CostRatio-*o.CostRatio
+		l.policy, l.oracle = *p.CostRatio*l.none, *o.CostRatio*l.none
 	}
-	return l
 }
 
-func keptOf(r *replay.Result) kept {
-	return kept{share(r.ReferencesKept, r.References), share(r.OwnReferencesKept, r.OwnReferences), share(r.QuotedLinesKept, r.QuotedLines), r.BlindEdits}
+// sum adds a recording to the line of all.
+func (l *line) sum(o *line) {
+	l.Requests += o.Requests
+	l.Invalid += o.Invalid
+	l.none += o.none
+	l.saved += o.saved
+	l.policy += o.policy
+	l.oracle += o.oracle
+	l.policyKept.add(&o.policyKept)
+	l.oracleKept.add(&o.oracleKept)
+	for n := range l.bills {
+		l.bills[n].add(&o.bills[n])
+	}
+}
+
+// counts are numbers of identifiers and lines that later replies use.
+type counts struct{ refs, refsKept, own, ownKept, lines, linesKept, edits, blind int }
+
+func countOf(r *replay.Result) counts {
+	return counts{r.References, r.ReferencesKept, r.OwnReferences, r.OwnReferencesKept, r.QuotedLines, r.QuotedLinesKept, r.Edits, r.BlindEdits}
+}
+
+func (c *counts) add(d *counts) {
+	c.refs += d.refs
+	c.refsKept += d.refsKept
+	c.own += d.own
+	c.ownKept += d.ownKept
+	c.lines += d.lines
+	c.linesKept += d.linesKept
+	c.edits += d.edits
+	c.blind += d.blind
+}
+
+func (c *counts) kept() kept {
+	return kept{share(c.refsKept, c.refs), share(c.ownKept, c.own), share(c.linesKept, c.lines), c.edits, c.blind}
 }
 
 func share(n, of int) float64 {
@@ -205,7 +245,9 @@ func share(n, of int) float64 {
 
 // finish computes the shares from the dollars.
 func (l *line) finish() {
-	l.Floor = 1 - l.saved/l.none
+	l.Policy, l.Oracle, l.Floor = l.policy/l.none, l.oracle/l.none, 1-l.saved/l.none
+	l.Distance = l.Policy - l.Oracle
+	l.PolicyKept, l.OracleKept = l.policyKept.kept(), l.oracleKept.kept()
 	for of := range numParts {
 		l.Parts = append(l.Parts, partLine{partNames[of], l.bills[0][of] / l.none, l.bills[1][of] / l.none, l.bills[2][of] / l.none})
 	}
@@ -242,6 +284,7 @@ func learnAll(ctx context.Context, rec *transcript.Recording, opts replay.Option
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", rec.File, err)
 		}
+		f.prompts = make([][]prompt, 2+len(variants))
 		f.setCache(report.Recordings[0].Results[0].Series[i].Points)
 		list = append(list, f)
 		for seq := furl.Seq(1); int(seq) <= session.Log.Len(); seq++ {

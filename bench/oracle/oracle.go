@@ -14,6 +14,7 @@ import (
 // what later replies quote, lists the identifiers that they use, and hides
 // everything else at the requests that its schedule names.
 type oracle struct {
+	variant
 	futures  map[*furl.Message]*future // by the first message of the session
 	pipeline *policy.Pipeline
 	request  int
@@ -22,8 +23,21 @@ type oracle struct {
 	edits    map[int]int // by request: from which unit of the segment on
 }
 
-func newOracle(futures map[*furl.Message]*future) *oracle {
-	o := &oracle{futures: futures, request: -1}
+// variant is a setting of the plan. Each recording is planned with all of variants,
+// and the cheapest counts: which is best depends on how a provider caches and bills,
+// and only the replay knows that exactly.
+type variant struct {
+	// overhead is the tokens that an edit is expected to add for its marker and list.
+	overhead float64
+	// early lets markers replace steps that are newer than the last words of the
+	// user, although some models then drop the thinking before the marker.
+	early bool
+}
+
+var variants = []variant{{60, true}, {60, false}, {200, true}, {200, false}}
+
+func newOracle(futures map[*furl.Message]*future, v variant) *oracle {
+	o := &oracle{futures: futures, variant: v, request: -1}
 	o.pipeline = &policy.Pipeline{Label: o.Name(), Stages: []policy.Stage{o}}
 	return o
 }
@@ -50,11 +64,13 @@ func (o *oracle) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.R
 	if seg := f.requests[o.request].segment; seg != o.segment {
 		o.segment = seg
 		o.edits = make(map[int]int)
-		for _, e := range f.problem(seg, v, b).solve() {
+		for _, e := range o.problem(seg, v, &b).solve() {
 			o.edits[e.request] = e.position
 		}
 	}
-	f.addFloor(o.segment, o.request, &b)
+	if o.variant == variants[0] {
+		f.addFloor(o.segment, o.request, &b)
+	}
 	at, ok := o.edits[o.request]
 	if !ok {
 		return nil, policy.Nothing
@@ -67,9 +83,9 @@ func (o *oracle) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.R
 const placeholderTokens = 10
 
 // problem is the schedule to find for a segment that begins with a view.
-func (f *future) problem(seg *segment, v *furl.View, b furl.Budget) *problem {
-	pr := &problem{from: seg.from, to: seg.to, overhead: 60}
-	pr.read, pr.write = readWrite(&b)
+func (o *oracle) problem(seg *segment, v *furl.View, b *furl.Budget) *problem {
+	pr := &problem{from: seg.from, to: seg.to, overhead: o.overhead, marked: b.Model.Caching.Explicit}
+	pr.read, pr.write = readWrite(b)
 	hidden := hiddenIn(v)
 	for i := range seg.units {
 		u := &seg.units[i]
@@ -77,7 +93,7 @@ func (f *future) problem(seg *segment, v *furl.View, b furl.Budget) *problem {
 		if i > 0 {
 			p.first = max(p.first, pr.positions[i-1].first)
 		}
-		for _, it := range f.items(u, &b, hidden) {
+		for _, it := range o.future.items(u, b, o.early, hidden) {
 			it.at = i
 			pr.items = append(pr.items, it)
 		}
@@ -92,7 +108,7 @@ func (f *future) problem(seg *segment, v *furl.View, b furl.Budget) *problem {
 		pr.positions = append(pr.positions, p)
 	}
 	for t := seg.from; t < seg.to; t++ {
-		pr.lost = append(pr.lost, f.lostFrom(seg, t, &b))
+		pr.lost = append(pr.lost, o.future.lostFrom(seg, t, b))
 	}
 	return pr
 }
@@ -135,7 +151,7 @@ func hiddenIn(v *furl.View) map[place]int {
 
 // items returns what can be hidden of a unit: results and thinking, and later the
 // whole step.
-func (f *future) items(u *unit, b *furl.Budget, hidden map[place]int) []item {
+func (f *future) items(u *unit, b *furl.Budget, early bool, hidden map[place]int) []item {
 	if u.kind != furl.UnitStep {
 		return nil
 	}
@@ -162,7 +178,7 @@ func (f *future) items(u *unit, b *furl.Budget, hidden map[place]int) []item {
 		}
 		rest += blk.Tokens - freed
 	}
-	if from := f.foldFrom(u); from < never && rest > 0 {
+	if from := f.foldFrom(u, b, early); from < never && rest > 0 {
 		list = append(list, item{from: from, freed: float64(b.Of(rest, u.items()))})
 	}
 	return list
@@ -248,7 +264,7 @@ func (r *reducer) pick() {
 		if u == nil {
 			continue
 		}
-		if r.future.foldFrom(u) <= r.t {
+		if r.future.foldFrom(u, &r.b, r.early) <= r.t {
 			ru.units = append(ru.units, vu)
 			for _, p := range u.blocks {
 				r.gone[p] = ru

@@ -31,6 +31,10 @@ type problem struct {
 	// lost is the position from which the cache is lost anyway, by request; the
 	// number of positions if it is not.
 	lost []int
+	// marked says that cached prefixes end at cache breakpoints only: an edit whose
+	// position is inside of what an earlier edit has written finds none there. Then
+	// it starts where the earlier edit did, or not at all.
+	marked bool
 	// overhead is the tokens that an edit adds for its marker and list.
 	overhead float64
 }
@@ -120,6 +124,10 @@ func (s *search) position(g int) {
 	for first < n-1 && s.times[first] <= s.positions[start].first {
 		first++
 	}
+	before := first - 1 // the newest time without the unit
+	if before > 0 && s.times[before] == s.positions[start].first {
+		before--
+	}
 	write := make([]float64, n)
 	for j := first; j < n-1; j++ {
 		write[j] = s.writing(start, s.times[j])
@@ -128,15 +136,18 @@ func (s *search) position(g int) {
 	copy(s.cost, s.base)
 	for j1 := n - 1; j1 >= 0; j1-- {
 		row, by := s.cost[j1*n:(j1+1)*n], choice[j1*n:(j1+1)*n]
-		if j1 < first-1 { // the unit does not exist yet: as from the newest such time
-			copy(row[first:], s.cost[(first-1)*n+first:first*n])
-			copy(by[first:], choice[(first-1)*n+first:first*n])
+		if j1 < before { // the unit does not exist yet: as from the newest such time
+			copy(row[first:], s.cost[before*n+first:(before+1)*n])
+			copy(by[first:], choice[before*n+first:(before+1)*n])
+			continue
+		}
+		if s.marked && j1 > 0 && s.positions[start].first <= s.times[j1] {
 			continue
 		}
 		for j := max(j1+1, first); j < n-1; j++ {
-			before, after := row[j]+write[j], s.base[j*n:(j+1)*n]
+			until, after := row[j]+write[j], s.base[j*n:(j+1)*n]
 			for j2 := j + 1; j2 < n; j2++ {
-				if c := before + after[j2]; c < row[j2] {
+				if c := until + after[j2]; c < row[j2] {
 					row[j2], by[j2] = c, int16(j)
 				}
 			}
