@@ -87,6 +87,9 @@ type partLine struct {
 }
 
 func run(ctx context.Context, o *options, paths []string, w io.Writer, asJSON bool) error {
+	if len(paths) == 0 || slices.Contains(paths, "") {
+		return errors.New("name a folder of recordings: make bench-oracle FURL_RECORDINGS=folder")
+	}
 	lines, err := measure(ctx, o, transcript.Walk(paths...))
 	if err != nil {
 		return err
@@ -255,7 +258,7 @@ func (l *line) finish() {
 
 func printLines(w io.Writer, o *options, lines []line) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "recording\trequests\t%s\toracle\tfloor\tdistance\tfirst-hand\tlines\toracle's\t\n", o.policy)
+	fmt.Fprintf(t, "recording\trequests\t%s\toracle\tfloor\tdistance\tfirst-hand\tlines\toracle: lines\t\n", o.policy)
 	for i := range lines {
 		l := &lines[i]
 		fmt.Fprintf(t, "%s\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t\n", filepath.Base(l.File), l.Requests, l.Policy, l.Oracle, l.Floor, l.Distance,
