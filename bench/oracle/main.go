@@ -4,7 +4,8 @@
 //
 //	go run -C bench ./oracle [-json] FOLDER...
 //
-// docs/internals/cost-model.md explains the plan and has the results.
+// docs/internals/cost-model.md, "The distance to the optimum", explains the plan and
+// has the results.
 package main
 
 import (
