@@ -137,14 +137,6 @@ func (b *bill) add(c *bill) {
 	}
 }
 
-func (b *bill) sum() float64 {
-	sum := 0.0
-	for _, x := range b {
-		sum += x
-	}
-	return sum
-}
-
 // billOf splits the cost of one policy by part.
 func (f *future) billOf(as int, points []replay.Point) bill {
 	var out bill
