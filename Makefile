@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test test-clients clients fuzz cast picture bench bench-store bench-recall bench-mcp bench-gateway soak house generate uplot htmx fmt vet fix staticcheck tidy imports portable dist test-packaging test-dist
+.PHONY: help check test test-clients clients fuzz cast picture bench bench-store bench-recall bench-mcp bench-gateway bench-oracle soak house generate uplot htmx fmt vet fix staticcheck tidy imports portable dist test-packaging test-dist
 
 # The module of the product, and that of the benchmarks.
 MODULES = . bench
@@ -29,6 +29,7 @@ help:
 	@echo 'make bench-recall  what search finds, compared with FTS5, and its speed in a store of MESSAGES (1000000)'
 	@echo 'make bench-mcp  furl mcp with 200 MB of copies of the recordings in FURL_RECORDINGS (MCP_BYTES=200000000)'
 	@echo 'make bench-gateway  what furl serve adds to requests, compared with a plain proxy (REQUESTS=100)'
+	@echo 'make bench-oracle  the cost of auto and of a plan that knows the future, for the recordings in FURL_RECORDINGS'
 	@echo 'make soak      many agents at once through furl serve (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
 	@echo 'make cast      record furl chat for the README'
 	@echo 'make picture   the animated picture of the ribbon, from a recording in FURL_RECORDINGS'
@@ -86,6 +87,11 @@ bench-mcp:
 REQUESTS ?= 100
 bench-gateway:
 	@$(GO) run -C bench ./gateway -n $(REQUESTS)
+
+# FURL_RECORDINGS names the folder of recordings; ORACLE has flags, such as -json.
+ORACLE ?=
+bench-oracle:
+	@$(GO) run -C bench ./oracle $(ORACLE) '$(FURL_RECORDINGS)'
 
 # SOAK_SESSIONS is how many agents there are at once, SOAK_REQUESTS how many
 # requests they send together.

@@ -602,15 +602,27 @@ func TestReport(t *testing.T) {
 	if c.CostRatio == nil || *c.CostRatio != 0.5 || c.CostInterval == nil || c.CostInterval.Low != 0.5 {
 		t.Errorf("cost %v %v", c.CostRatio, c.CostInterval)
 	}
-	if !strings.Contains(rep.Noise[0], "With 5 runs of 2 tasks and about 59% solved, a difference below about 50 points cannot be told from chance") {
+	if !strings.Contains(rep.Noise[0], "When all runs are finished: with 5 runs of 2 tasks and about 59% solved, a difference below about 50 points cannot be told from chance") {
 		t.Errorf("noise %q", rep.Noise)
 	}
 	if !slices.ContainsFunc(rep.Notes, func(s string) bool { return strings.HasPrefix(s, "3 runs not run yet") }) {
 		t.Errorf("notes %q", rep.Notes)
 	}
+	if rep := NewReport(&Results{Plan: r.Plan, List: r.List[:16]}, 4); !strings.HasPrefix(rep.Noise[0], "With 4 runs of 2 tasks") || len(rep.Notes) > 0 {
+		t.Errorf("all runs are finished: noise %q, notes %q", rep.Noise[0], rep.Notes)
+	}
 	r.List[0].Unpriced = 1
 	if rep := NewReport(r, 5); rep.Against[0].CostRatio != nil {
 		t.Error("a ratio of costs that are not known")
+	}
+}
+
+// A mismatch shows the empty words of a command.
+func TestMismatchShowsCommands(t *testing.T) {
+	was := &Plan{Command: []string{"furl", "chat", "-p", "", "--yes"}}
+	got := (&Plan{Command: []string{"furl", "chat", "-p", "do it"}}).differs(was)
+	if want := `its agent command is furl chat -p "" --yes, not furl chat -p "do it"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -25,6 +26,17 @@ type Plan struct {
 	Tasks map[string]string `json:"tasks"`
 }
 
+// commandLine shows a command with its empty words, and those with spaces, in quotes.
+func commandLine(words []string) string {
+	shown := make([]string, len(words))
+	for i, word := range words {
+		if shown[i] = word; word == "" || strings.ContainsAny(word, " \t\n\"'`$\\") {
+			shown[i] = strconv.Quote(word)
+		}
+	}
+	return strings.Join(shown, " ")
+}
+
 // differs says in words what differs from a plan of the same folder, "" if nothing.
 // Versions may differ; Report says so.
 func (p *Plan) differs(was *Plan) string {
@@ -33,7 +45,7 @@ func (p *Plan) differs(was *Plan) string {
 	case !slices.Equal(p.Policies, was.Policies):
 		return fmt.Sprintf("its policies are %s, not %s", list(was.Policies), list(p.Policies))
 	case !slices.Equal(p.Command, was.Command):
-		return fmt.Sprintf("its agent command is %q, not %q", list(was.Command), list(p.Command))
+		return fmt.Sprintf("its agent command is %s, not %s", commandLine(was.Command), commandLine(p.Command))
 	case p.Seed != was.Seed:
 		return fmt.Sprintf("its seed is %d, not %d", was.Seed, p.Seed)
 	case p.Simulated != was.Simulated:

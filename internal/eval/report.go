@@ -235,11 +235,15 @@ func (rep *Report) noise() {
 		rate = float64(solved) / float64(rep.Finished)
 	}
 	rep.Detectable = Detectable(rate, runs*tasks)
-	of := fmt.Sprintf("%s of %s and about %.0f%% solved", numbers.Count(runs, "run"), numbers.Count(tasks, "task"), 100*rate)
+	with := "With"
+	if rep.Finished < rep.Wanted {
+		with = "When all runs are finished: with"
+	}
+	of := fmt.Sprintf("%s %s of %s and about %.0f%% solved", with, numbers.Count(runs, "run"), numbers.Count(tasks, "task"), 100*rate)
 	if rep.Detectable >= 1 {
-		rep.Noise = append(rep.Noise, fmt.Sprintf("With %s, no difference of success rates can be told from chance.", of))
+		rep.Noise = append(rep.Noise, fmt.Sprintf("%s, no difference of success rates can be told from chance.", of))
 	} else {
-		rep.Noise = append(rep.Noise, fmt.Sprintf("With %s, a difference below about %.0f points cannot be told from chance, and a true difference of that size is missed about every second time.", of, 100*rep.Detectable))
+		rep.Noise = append(rep.Noise, fmt.Sprintf("%s, a difference below about %.0f points cannot be told from chance, and a true difference of that size is missed about every second time.", of, 100*rep.Detectable))
 	}
 	need := (Needed(0.1) + tasks - 1) / tasks
 	rep.Noise = append(rep.Noise, fmt.Sprintf("To find a true difference of 10 points in 4 of 5 evaluations, up to %s of each task are necessary (--runs %d).", numbers.Count(need, "run"), need))
@@ -259,7 +263,7 @@ func (rep *Report) notes() {
 	rep.Notes = []string{}
 	say := func(format string, args ...any) { rep.Notes = append(rep.Notes, fmt.Sprintf(format, args...)) }
 	if left := rep.Wanted - rep.Finished; left > 0 {
-		say("%s not run yet: the same command continues the evaluation", numbers.Count(left, "run"))
+		say("%s not run yet: the same command continues the evaluation; if the budget has stopped it, use a larger --budget", numbers.Count(left, "run"))
 	}
 	errors, unpriced, limits, exits := 0, 0, 0, 0
 	versions := map[string]string{}
