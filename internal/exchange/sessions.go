@@ -109,9 +109,10 @@ type tx struct {
 
 // sessionState is the state of one session.
 type sessionState struct {
-	index   logIndex
-	pending map[*Exchange]struct{} // exchanges in flight
-	opened  bool                   // this process has stored the session's first record
+	index     logIndex
+	pending   map[*Exchange]struct{} // exchanges in flight
+	opened    bool                   // this process has stored the session's first record
+	committed furl.Seq               // Fit.Head of the latest request that this process has committed; 0: none
 }
 
 type localKey struct{}
