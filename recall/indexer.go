@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -52,6 +53,7 @@ type Indexer struct {
 
 	upgraded map[furl.Tenant]bool           // whose indexes all have this version
 	gaveUp   map[furl.Tenant]furl.SessionID // session at which CatchupTenant stopped
+	listed   time.Duration                  // how long the latest list of sessions to index took
 	logged   time.Time                      // when Run last logged an error
 	withheld int                            // errors since then that it did not log
 }
@@ -111,10 +113,21 @@ func (x *Indexer) Run(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(x.options.Gather):
+			case <-time.After(x.gatherTime()):
 			}
 		}
 	}
+}
+
+// gatherTime returns how long to wait after a Touch. Listing the sessions to index may
+// read all sessions of the store, so it may take at most a tenth of the time. The
+// Indexers of several processes are touched by the same conversations: at random times,
+// the first one does the work and the others find it done.
+func (x *Indexer) gatherTime() time.Duration {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	wait := max(x.options.Gather, 20*x.listed)
+	return wait/2 + rand.N(wait)
 }
 
 func (x *Indexer) knownTenants() []furl.Tenant {
@@ -140,12 +153,16 @@ func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 		return err
 	}
 	var stale []furl.SessionKey
+	began := time.Now()
 	for info, err := range x.pages.Unindexed(ctx, tenant) {
 		if err != nil {
 			return fmt.Errorf("list sessions to index: %w", err)
 		}
 		stale = append(stale, info.SessionKey)
 	}
+	x.mu.Lock()
+	x.listed = time.Since(began)
+	x.mu.Unlock()
 	var errs sessionErrors
 	stale = x.resume(tenant, stale)
 	for i, key := range stale {

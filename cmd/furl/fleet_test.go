@@ -48,20 +48,12 @@ func TestFleet(t *testing.T) {
 		t.Skip("not with -short: it starts a database server")
 	}
 	store := pgtest.URL(t)
-	f := newFleet(t, store)
+	f := newFleet(t)
 	for range 4 {
 		f.gateways = append(f.gateways, f.serve(t, store))
 	}
-	sessions, requests := fleetSize(t, "FURL_FLEET_SESSIONS", 24), fleetSize(t, "FURL_FLEET_REQUESTS", 360)
-	var work sync.WaitGroup
-	for n := range sessions {
-		work.Go(func() {
-			for turn := 0; f.sent.Load() < int64(requests) && t.Context().Err() == nil; turn++ {
-				f.converse(t.Context(), n, turn, 20)
-			}
-		})
-	}
-	work.Wait()
+	requests := fleetSize(t, "FURL_FLEET_REQUESTS", 240)
+	f.work(t, fleetSize(t, "FURL_FLEET_SESSIONS", 24), 20, func() bool { return f.sent.Load() < int64(requests) })()
 	for _, g := range f.gateways {
 		g.stop(t)
 	}
@@ -70,7 +62,6 @@ func TestFleet(t *testing.T) {
 
 // fleet is gateways on one store, and agents that use all of them.
 type fleet struct {
-	home     string
 	sim      *sim.Sim
 	provider *httptest.Server
 	gateways []*process
@@ -87,12 +78,26 @@ type fleet struct {
 	ended  []*fleetAgent
 }
 
-func newFleet(t *testing.T, store string) *fleet {
-	f := &fleet{home: t.TempDir()}
+func newFleet(t *testing.T) *fleet {
+	f := new(fleet)
 	f.sim = sim.New(&sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Parallel: 2, Lines: 8}), Keep: 1, NoAuth: true})
 	f.provider = httptest.NewServer(f.sim)
 	t.Cleanup(f.provider.Close)
 	return f
+}
+
+// work starts so many agents, each with one conversation after the other. The returned
+// function waits for their end, which is when more returns false.
+func (f *fleet) work(t *testing.T, agents, length int, more func() bool) (wait func()) {
+	var work sync.WaitGroup
+	for n := range agents {
+		work.Go(func() {
+			for turn := 0; more() && !f.hasFailed(); turn++ {
+				f.converse(t.Context(), n, turn, length)
+			}
+		})
+	}
+	return work.Wait
 }
 
 // serve starts a gateway with a home of its own.
@@ -117,6 +122,12 @@ func (f *fleet) fail(format string, args ...any) {
 	if len(f.failed) < 20 {
 		f.failed = append(f.failed, fmt.Sprintf(format, args...))
 	}
+}
+
+func (f *fleet) hasFailed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.failed) > 0
 }
 
 // fleetAgent is one conversation. It is its client's transport, which chooses the

@@ -109,7 +109,7 @@ func (t *tx) lacksReply(in *incoming) (lacks, recording bool) {
 // the request that ends at this position.
 func (t *tx) recordedElsewhere(pl position) bool {
 	log := t.Log()
-	if pl.lastMatched == 0 || pl.head == t.committed || !t.isRecent(pl.lastMatched) {
+	if pl.lastMatched == 0 || pl.head == t.committed.first || pl.head == t.committed.last || !t.isRecent(pl.lastMatched) {
 		return false
 	}
 	if r := log.At(pl.lastMatched); r.By != furl.Client {
