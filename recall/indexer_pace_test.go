@@ -30,7 +30,7 @@ func TestListsOfALargeStoreAreRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowList{Store: inmem.New()}
 		defer store.Close()
-		x := NewIndexer(store, &IndexerOptions{Interval: time.Hour})
+		x := NewIndexer(store, &IndexerOptions{Interval: time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		done := make(chan struct{})
@@ -39,7 +39,7 @@ func TestListsOfALargeStoreAreRare(t *testing.T) {
 			_ = x.Run(ctx)
 		}()
 		for ctx.Err() == nil {
-			x.Touch("")
+			x.Touch(furl.SessionKey{Session: "s"})
 			time.Sleep(100 * time.Millisecond)
 		}
 		<-done
