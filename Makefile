@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test test-clients clients fuzz cast picture bench bench-store bench-recall bench-mcp bench-gateway bench-oracle soak house generate uplot htmx fmt vet fix staticcheck tidy imports portable dist test-packaging test-dist
+.PHONY: help check test test-clients clients fuzz cast picture bench bench-store bench-recall bench-mcp bench-gateway bench-fleet bench-oracle soak fleet house generate uplot htmx fmt vet fix staticcheck tidy imports portable dist test-packaging test-dist
 
 # The module of the product, and that of the benchmarks.
 MODULES = . bench
@@ -31,6 +31,8 @@ help:
 	@echo 'make bench-gateway  what furl serve adds to requests, compared with a plain proxy (REQUESTS=100)'
 	@echo 'make bench-oracle  the cost of auto and of a plan that knows the future, for the recordings in FURL_RECORDINGS'
 	@echo 'make soak      many agents at once through furl serve (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
+	@echo 'make fleet     conversations that change gateways with each request (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
+	@echo 'make bench-fleet  the figures of docs/operate/capacity.md, and what grows with a store (FURL_FLEET_ROWS=10000000)'
 	@echo 'make cast      record furl chat for the README'
 	@echo 'make picture   the animated picture of the ribbon, from a recording in FURL_RECORDINGS'
 	@echo 'make house     how simple the code is, in figures'
@@ -99,6 +101,14 @@ SOAK_SESSIONS ?= 200
 SOAK_REQUESTS ?= 50000
 soak:
 	@$(GO) run -C bench ./gateway -soak -sessions $(SOAK_SESSIONS) -requests $(SOAK_REQUESTS)
+
+# The same through four gateways on one PostgreSQL.
+fleet:
+	@FURL_FLEET_SESSIONS=$(SOAK_SESSIONS) FURL_FLEET_REQUESTS=$(SOAK_REQUESTS) $(GO) test -count=1 -timeout 3h -run 'TestFleet$$' -v ./cmd/furl
+
+bench-fleet:
+	@$(GO) test -C bench -run '^$$' -bench . -benchtime 1x -timeout 3h ./fleet
+	@$(GO) run -C bench ./fleet
 
 # The animated picture of the ribbon in the README.
 picture:

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -242,6 +243,9 @@ func (g *Gateway) ping(ctx context.Context, p *pausedSession) {
 	if err != nil {
 		return // the session was deleted, or the store cannot record the cost
 	}
+	if continuedElsewhere(s, p.start) {
+		return // the gateway of the latest request sends the pings
+	}
 	k.sent.Add(1)
 	usage, err := p.send(ctx)
 	g.recordPing(ctx, s, p, at, usage)
@@ -261,6 +265,17 @@ func (g *Gateway) ping(ctx context.Context, p *pausedSession) {
 		result = pingRenewed
 	} // else the cache was lost before, so pings are of no use
 	g.log.Info("kept the prompt cache alive", append(attrs, "ping", p.sent+1)...)
+}
+
+// continuedElsewhere reports whether another gateway has recorded a request of the
+// session that was sent later. One of this gateway would have ended the pause.
+func continuedElsewhere(s *session.Session, since time.Time) bool {
+	for _, r := range slices.Backward(s.Records(0)) {
+		if _, ok := r.Body.(*furl.Exchange); ok {
+			return r.At.After(since)
+		}
+	}
+	return false
 }
 
 // pingResult is what follows from a ping.

@@ -216,7 +216,9 @@ func (g *Gateway) notReady(ctx context.Context) string {
 	if g.draining.Load() {
 		return "draining"
 	}
-	for _, err := range g.sessions.Store().Sessions(ctx, "", storage.SessionQuery{Limit: 1}) {
+	// A hint that no session has is a lookup in an index. The newest session of all
+	// would cost the more, the more sessions there are, with each check of each balancer.
+	for _, err := range g.sessions.Store().Sessions(ctx, "", storage.SessionQuery{Hint: "readyz", Limit: 1}) {
 		if err != nil {
 			return "the store cannot be read"
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -48,6 +49,7 @@ type Indexer struct {
 
 	mu      sync.Mutex
 	tenants map[furl.Tenant]bool
+	touched map[furl.SessionKey]bool // since the latest run
 	wake    chan struct{}
 
 	upgraded map[furl.Tenant]bool           // whose indexes all have this version
@@ -59,7 +61,7 @@ type Indexer struct {
 // NewIndexer returns an Indexer for a store. If the store is not a
 // storage.Searchable, its methods do nothing.
 func NewIndexer(store storage.Store, o *IndexerOptions) *Indexer {
-	x := &Indexer{store: store, maxRecords: maxWriteRecords, maxBytes: maxWriteBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool), gaveUp: make(map[furl.Tenant]furl.SessionID), upgraded: make(map[furl.Tenant]bool)}
+	x := &Indexer{store: store, maxRecords: maxWriteRecords, maxBytes: maxWriteBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool), touched: make(map[furl.SessionKey]bool), gaveUp: make(map[furl.Tenant]furl.SessionID), upgraded: make(map[furl.Tenant]bool)}
 	x.pages, _ = store.(storage.Searchable)
 	if o != nil {
 		x.options = *o
@@ -78,11 +80,12 @@ func NewIndexer(store storage.Store, o *IndexerOptions) *Indexer {
 	return x
 }
 
-// Touch tells Run that records were appended to a session of the tenant. It does
-// not wait.
-func (x *Indexer) Touch(tenant furl.Tenant) {
+// Touch tells Run that records were appended to a session, which it indexes soon. It
+// does not wait.
+func (x *Indexer) Touch(key furl.SessionKey) {
 	x.mu.Lock()
-	x.tenants[tenant] = true
+	x.tenants[key.Tenant] = true
+	x.touched[key] = true
 	x.mu.Unlock()
 	select {
 	case x.wake <- struct{}{}:
@@ -93,26 +96,63 @@ func (x *Indexer) Touch(tenant furl.Tenant) {
 // Run indexes sessions as they grow, until ctx ends; it returns the error of ctx.
 // A session that cannot be indexed is logged and tried again after the interval.
 func (x *Indexer) Run(ctx context.Context) error {
-	tick := time.NewTicker(x.options.Interval)
-	defer tick.Stop()
+	next := time.Now() // when all sessions are looked through
 	for {
 		if x.pages != nil {
-			for _, tenant := range x.knownTenants() {
-				if err := x.CatchupTenant(ctx, tenant); err != nil && ctx.Err() == nil {
-					x.logError(tenant, err)
+			if touched := x.takeTouched(); time.Now().Before(next) {
+				x.indexTouched(ctx, touched)
+			} else {
+				began := time.Now()
+				for _, tenant := range x.knownTenants() {
+					if err := x.CatchupTenant(ctx, tenant); err != nil && ctx.Err() == nil {
+						x.logError(tenant, err)
+					}
 				}
+				next = time.Now().Add(x.pause(x.options.Interval, time.Since(began)))
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-tick.C:
+		case <-time.After(time.Until(next)):
 		case <-x.wake:
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-time.After(x.options.Gather):
 			}
+		}
+	}
+}
+
+// pause returns how long to wait after all sessions were looked through. That may read
+// all sessions of the store, so it takes at most a tenth of the time.
+func (x *Indexer) pause(interval, took time.Duration) time.Duration { return max(interval, 10*took) }
+
+// takeTouched returns the touched sessions in order, and forgets them.
+func (x *Indexer) takeTouched() []furl.SessionKey {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	keys := slices.SortedFunc(maps.Keys(x.touched), func(a, b furl.SessionKey) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Session, b.Session))
+	})
+	clear(x.touched)
+	return keys
+}
+
+// indexTouched indexes sessions that this process has extended, without looking through
+// all sessions of the store. What fails is tried again after the interval.
+func (x *Indexer) indexTouched(ctx context.Context, keys []furl.SessionKey) {
+	for _, key := range keys {
+		err := x.upgrade(ctx, key.Tenant)
+		if err == nil {
+			err = x.Catchup(ctx, key)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !errors.Is(err, storage.ErrNoSession) {
+			x.logError(key.Tenant, err)
 		}
 	}
 }

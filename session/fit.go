@@ -328,7 +328,9 @@ func (s *Session) newFit(in transact.Prompt, b furl.Budget, plan *furl.Plan, cou
 
 // Observe records the result of a request: an exchange with its usage, and the
 // messages of the reply. If the head has changed since the request, it rewinds to
-// the head that the request was sent for. When Observe returns, the records survive
+// the head that the request was sent for. If the log has the reply already, because
+// another process was faster with the client's next request, only the exchange is
+// recorded, and the conversation continues where it was. When Observe returns, the records survive
 // the end of the process, but not always a power loss (storage.EarlyAppender).
 func (s *Session) Observe(ctx context.Context, sent *Fit, reply *protocol.Reply) error {
 	if reply == nil {
@@ -346,7 +348,8 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 	if s.alreadyObserved(sent.Head, reply) {
 		return false, nil
 	}
-	if s.log.Head() != sent.Head {
+	head, hasReply := s.log.Head(), s.hasReplyOfClient(sent.Head, reply)
+	if head != sent.Head {
 		r, err := s.log.Rewind(sent.Head, s.all.o.Now(), furl.Upstream)
 		if err != nil {
 			return false, err
@@ -363,10 +366,16 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 	if err := s.recordExchange(ctx, sent, reply); err != nil {
 		return false, err
 	}
-	c := s.all.counter(&sent.Budget.Model)
-	for _, m := range reply.Messages {
-		if _, err := s.appendMessage(m, c); err != nil {
+	if hasReply {
+		if err := s.returnTo(head); err != nil {
 			return false, err
+		}
+	} else {
+		c := s.all.counter(&sent.Budget.Model)
+		for _, m := range reply.Messages {
+			if _, err := s.appendMessage(m, c); err != nil {
+				return false, err
+			}
 		}
 	}
 	m := (&tx{s}).Meta().Clone()

@@ -211,7 +211,7 @@ func (s *Session) appended(b *storage.Batch) {
 	if len(b.Records) > 0 {
 		s.notifyWatchers()
 		if x := s.all.o.Indexer; x != nil {
-			x.Touch(s.key.Tenant)
+			x.Touch(s.key)
 		}
 	}
 }

@@ -331,6 +331,9 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	group.Go(func() error {
 		err := while(working, s, reachedAt(ln.Addr().String()))
 		s.gateway.Load().Drain()
+		if !f.running {
+			s.awaitBalancer()
+		}
 		drain(srv, shutdown)
 		cancel()
 		return err
@@ -373,6 +376,19 @@ type libraries struct{ log *slog.Logger }
 func (l libraries) Write(p []byte) (int, error) {
 	l.log.Warn(upstream.Text(errors.New(strings.TrimSpace(string(p)))))
 	return len(p), nil
+}
+
+// awaitBalancer waits for gateway.drain_delay after /readyz has begun to report that the
+// gateway is not ready. Until a load balancer has noticed, it still sends requests.
+func (s *settings) awaitBalancer() {
+	s.reloading.Lock()
+	delay := s.config.Gateway.DrainDelay
+	s.reloading.Unlock()
+	if delay <= 0 {
+		return
+	}
+	s.log.Info("draining: requests are accepted until the load balancer has noticed", "drain_delay", delay)
+	<-time.After(delay)
 }
 
 // drain waits for requests in progress, up to a time.

@@ -152,6 +152,10 @@ type Gateway struct {
 	// Commands answers commands that a person types in an agent, in sessions
 	// without their own setting of this name.
 	Commands *bool `yaml:"commands"`
+	// DrainDelay is how long the gateway still accepts requests after a signal to
+	// stop, while /readyz already reports that it is not ready, so that a load
+	// balancer notices. If zero, it stops accepting requests at once.
+	DrainDelay time.Duration `yaml:"drain_delay"`
 }
 
 // MCP are the settings of furl mcp.

@@ -80,6 +80,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"recall":            boolean(&c.Gateway.Recall),
 			"commands":          onOff(&c.Gateway.Commands),
 			"page":              onOff(&c.Gateway.Page),
+			"drain_delay":       timeout(&c.Gateway.DrainDelay),
 		}),
 		"mcp": object(map[string]reader{
 			"follow":    boolean(&c.MCP.Follow),

@@ -180,6 +180,7 @@ func (a *Sessions) findInMemory(in *incoming) *session.Session {
 func (x *Exchange) prepareFirst(ctx context.Context, s *session.Session) error {
 	defer inside(s).Acquire()()
 	x.all.await(ctx, s, x.incoming)
+	x.all.awaitElsewhere(ctx, s, x.incoming)
 	return x.prepare(ctx, s, false)
 }
 

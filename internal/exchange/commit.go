@@ -85,7 +85,9 @@ func (x *Exchange) commitDraft(ctx context.Context) error {
 	x.all.read(x.Session, func(t *tx) {
 		x.draft, x.overflow = nil, nil
 		x.lastHead, x.continueAt = x.Fit.Head, x.Fit.Head
+		t.committed.last = x.Fit.Head
 		if x.firstHead == 0 {
+			t.committed.first = x.Fit.Head
 			x.firstHead, x.Committed = x.continueAt, true
 			t.opened = t.opened || x.startsSession
 		}

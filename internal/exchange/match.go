@@ -110,8 +110,6 @@ func (a *Sessions) byHint(ctx context.Context, hint string) (*session.Session, e
 		if !errors.Is(err, storage.ErrNoSession) {
 			return s, err
 		}
-		// It has no record yet, or another process has deleted it.
-		return a.CreateAs(id, storage.Meta{Hint: hint}), nil
 	}
 	for info, err := range a.List(ctx, storage.SessionQuery{Hint: hint, Limit: 1}) {
 		if err != nil {
@@ -121,6 +119,11 @@ func (a *Sessions) byHint(ctx context.Context, hint string) (*session.Session, e
 		a.cacheHint(key, info.Session)
 		a.mu.Unlock()
 		return a.Open(ctx, info.Session)
+	}
+	if ok {
+		// It has no record yet, or another process has deleted it. No other process
+		// has stored a session of this hint meanwhile.
+		return a.CreateAs(id, storage.Meta{Hint: hint}), nil
 	}
 	return nil, fmt.Errorf("find session by hint: %w", storage.ErrNoSession)
 }

@@ -125,6 +125,7 @@ func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (*session.Ses
 		return nil, fmt.Errorf("match start of history: %w", err)
 	}
 	var copied, asked *session.Session
+	elsewhere := false // another process may be recording the reply
 	for _, f := range found {
 		s, err := a.OpenCached(ctx, f.Session)
 		if err != nil {
@@ -135,7 +136,9 @@ func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (*session.Ses
 		a.read(s, func(t *tx) {
 			meta = t.Meta()
 			ok = t.hasFirstReply(f.Seq, in, first)
-			asks = !ok && asked == nil && t.awaitsReply(in)
+			asks = !ok && t.awaitsReply(in)
+			elsewhere = elsewhere || asks && !t.opened && t.isRecent(furl.Seq(t.Log().Len()))
+			asks = asks && asked == nil
 		})
 		switch {
 		case !ok:
@@ -147,6 +150,11 @@ func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (*session.Ses
 			return s, nil
 		case copied == nil:
 			copied = s // a fork; the original has it too and is preferred
+		}
+	}
+	if copied == nil && elsewhere {
+		if s, err := a.awaitFirstReply(ctx, in); err != nil || s != nil {
+			return s, err
 		}
 	}
 	return cmp.Or(copied, asked), nil

@@ -112,6 +112,9 @@ type sessionState struct {
 	index   logIndex
 	pending map[*Exchange]struct{} // exchanges in flight
 	opened  bool                   // this process has stored the session's first record
+	// committed are the heads (Fit.Head) of the first and the latest request of the
+	// exchange that this process has committed last.
+	committed struct{ first, last furl.Seq }
 }
 
 type localKey struct{}

@@ -61,3 +61,14 @@ func TestStandby(t *testing.T) {
 		t.Errorf("the client does not find the new server: %v", err)
 	}
 }
+
+func TestPgBouncer(t *testing.T) {
+	direct := URL(t)
+	pooled := PgBouncer(t, direct, 2)
+	if err := run(pooled, "create table kept as select 42 as n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(direct, "insert into kept values (43)"); err != nil {
+		t.Errorf("the table of the pooler is in another database: %v", err)
+	}
+}
