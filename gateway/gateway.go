@@ -10,6 +10,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -103,6 +104,9 @@ type Options struct {
 	// Reload reads the configuration again and applies it. If nil, reloading is
 	// not supported.
 	Reload func(ctx context.Context) (*Reloaded, error)
+	// Certificate returns the certificate of the gateway's listener, for metrics and
+	// the status. If nil, its connections are not encrypted.
+	Certificate func() *x509.Certificate
 	// Tracer starts a span for each request to a model. If nil, tracing is off
 	// and trace headers are passed through.
 	Tracer trace.Tracer

@@ -119,6 +119,9 @@ func (m *metrics) registerComputed(g *Gateway) {
 	gauge("furl_keep_alive_held", "Requests held in memory to keep the prompt caches of paused sessions alive.", func() float64 { return float64(g.keeper.held()) })
 	counter("furl_keep_alive_pings_total", "Requests that kept a prompt cache alive.", func() float64 { return float64(g.keeper.sent.Load()) })
 	counter("furl_keep_alive_failed_total", "Requests that should have kept a prompt cache alive and failed.", func() float64 { return float64(g.keeper.failed.Load()) })
+	if cert := g.o.Certificate; cert != nil {
+		gauge("furl_certificate_expires_seconds", "When the certificate of the gateway expires, in seconds since 1970.", func() float64 { return float64(cert().NotAfter.Unix()) })
+	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "furl_build_info", Help: "Always 1; the label is furl's version."}, []string{"version"})
 	build.WithLabelValues(cmp.Or(g.o.Version, "unknown")).Set(1)
 	m.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -27,6 +27,9 @@ type Status struct {
 	// Anthropic and OpenAI are the upstream addresses, "" if not configured.
 	Anthropic string `json:"anthropic,omitempty"`
 	OpenAI    string `json:"openai,omitempty"`
+	// CertificateExpires is when the gateway's certificate expires, zero if its
+	// connections are not encrypted.
+	CertificateExpires time.Time `json:"certificate_expires,omitzero"`
 	// Keys reports whether client keys are required, Tenants whether sessions
 	// are separated by tenant.
 	Keys    bool `json:"keys"`
@@ -62,6 +65,9 @@ func (g *Gateway) status(r *http.Request) (any, error) {
 		Version: g.o.Version, Started: g.started, Now: g.o.Now().UTC(), NotReady: g.notReady(r.Context()), DryRun: g.o.DryRun,
 		Anthropic: addressOf(g.up.Anthropic), OpenAI: addressOf(g.up.OpenAI),
 		Keys: len(g.o.ClientKeys) > 0, Tenants: len(g.o.TenantSecret) > 0,
+	}
+	if g.o.Certificate != nil {
+		st.CertificateExpires = g.o.Certificate().NotAfter.UTC()
 	}
 	if g.guard.authorizeOperator(r) != nil {
 		own, err := g.sessionsOf(r)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -90,7 +91,7 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) 
 		Summaries:    gateway.SummaryOptions{Model: c.Summaries.Model, Key: c.Summaries.Key(), AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout},
 		KeepAlive:    c.Gateway.KeepAlive,
 		TenantSecret: s.tenants, TenantBy: gateway.TenantBy(c.Gateway.TenantBy),
-		Tracer: s.traces.tracer(),
+		Tracer: s.traces.tracer(), Certificate: s.certificate(),
 		Reload: func(ctx context.Context) (*gateway.Reloaded, error) { return f.reload(ctx, s) },
 	}
 	if f.hasPage(c) {
@@ -145,6 +146,12 @@ func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
 	if err != nil {
 		return nil, err
 	}
+	renewed := false
+	if s.tls != nil {
+		if renewed, err = s.tls.Refresh(time.Now()); err != nil {
+			return nil, fmt.Errorf("gateway.tls: %w", err)
+		}
+	}
 	next, err := s.gateway.Load().With(l.up, &l.options)
 	if err != nil {
 		return nil, err
@@ -157,6 +164,9 @@ func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
 	s.retention.Store(&l.retention)
 	done := &gateway.Reloaded{File: file}
 	done.Changed, done.NeedRestart = config.Changes(s.config, c)
+	if renewed {
+		done.Changed = append(done.Changed, "gateway.tls")
+	}
 	keys := l.keys()
 	for _, file := range []struct {
 		setting, name string

@@ -108,6 +108,8 @@ type Gateway struct {
 	// empty, the providers' own; "none" serves none.
 	Anthropic string `yaml:"anthropic"`
 	OpenAI    string `yaml:"openai"`
+	// TLS is the certificate to listen with.
+	TLS TLS `yaml:"tls"`
 	// ClientKeysEnv names the environment variable with the keys, separated
 	// by commas, one of which clients must show.
 	ClientKeysEnv string `yaml:"client_keys_env"`
@@ -467,6 +469,12 @@ policy: auto
 #   listen: 127.0.0.1:7410
 #   anthropic: https://api.anthropic.com
 #   openai: https://api.openai.com
+#   tls:
+#     cert_file: cert.pem
+#     key_file: key.pem
+#     client_ca_file: clients.pem
+#     client_cert: required
+#     client_identity: subject
 #   client_keys_env: FURL_CLIENT_KEYS
 #   client_keys_file: client-keys
 #   operator_key_env: FURL_OPERATOR_KEY

@@ -63,6 +63,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"listen":            listen(&c.Gateway.Listen),
 			"anthropic":         address(&c.Gateway.Anthropic, "none"),
 			"openai":            address(&c.Gateway.OpenAI, "none"),
+			"tls":               c.readTLS,
 			"client_keys_env":   keyVariable(&c.Gateway.ClientKeysEnv),
 			"client_keys_file":  text(&c.Gateway.ClientKeysFile),
 			"operator_key_env":  keyVariable(&c.Gateway.OperatorKeyEnv),
