@@ -43,6 +43,20 @@ type Options struct {
 	// as its provider credential. If empty, anybody who can reach the gateway may
 	// use it; see CheckListen.
 	ClientKeys []string
+	// Keys are named keys of clients, with scopes and an expiry. If not nil, clients
+	// must identify themselves, also if it has none.
+	Keys *Keys
+	// Tokens verifies tokens that identify clients. If nil, there are none.
+	Tokens TokenVerifier
+	// Proxy is a proxy that identifies its users. If nil, there is none.
+	Proxy *TrustedProxy
+	// ClientIdentity is the part of a client's certificate that names the client, such
+	// as IdentitySubject. If empty, certificates identify nobody.
+	ClientIdentity string
+	// ClientCertRequired reports that the listener requires a client certificate.
+	ClientCertRequired bool
+	// Limits are what each tenant may use. If nil, there are none.
+	Limits *LimitSet
 	// TenantSecret keys the hash that names a tenant, so that the store holds no
 	// key or credential. If empty, all users are one tenant. If set, requests
 	// that do not identify a tenant are refused.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/session"
 )
@@ -22,6 +24,9 @@ import (
 // "other".
 type metrics struct {
 	registry *prometheus.Registry
+
+	clients *prometheus.CounterVec // client, result
+	limited *prometheus.CounterVec // limit
 
 	requests                                   *prometheus.CounterVec // format, model, status
 	bypassed, dryRuns, auxiliary, undecoded    prometheus.Counter
@@ -63,6 +68,8 @@ func newMetrics(g *Gateway) *metrics {
 		return h
 	}
 	m.requests = counters("furl_requests_total", "Requests to models, by the status of the response.", "format", "model", "status")
+	m.clients = counters("furl_client_requests_total", "Requests by the client's named key, or the way that it was identified, and whether they were accepted.", "client", "result")
+	m.limited = counters("furl_requests_limited_total", "Requests that were refused because of a limit of their tenant.", "limit")
 	m.bypassed = counter("furl_requests_bypassed_total", "Requests with X-Furl-Bypass.")
 	m.dryRuns = counter("furl_requests_dry_run_total", "Dry runs: requests that were planned and sent unchanged.")
 	m.auxiliary = counter("furl_requests_aside_total", "Auxiliary requests that are not part of a conversation, such as those for titles.")
@@ -208,4 +215,19 @@ func (m *metrics) ended(format, model string, status int, took time.Duration) {
 	}
 	m.requests.WithLabelValues(format, model, class).Inc()
 	m.requestTime.WithLabelValues(format).Observe(took.Seconds())
+}
+
+// admitted counts the decision about a request.
+func (m *metrics) admitted(who *Identity, err error) {
+	result := "accepted"
+	if e, ok := errors.AsType[*access.EndedError](err); ok {
+		result = e.Reason
+	} else if err != nil {
+		result = "refused"
+	}
+	client := who.Label()
+	if client == "" {
+		client = "unknown"
+	}
+	m.clients.WithLabelValues(client, result).Inc()
 }

@@ -68,7 +68,7 @@ func keysIn(text, separator string) (keys []string) {
 // error for each one that other users can read.
 func privateFiles(c *config.Config, file string) (exposed []*exposedError) {
 	var names []string
-	for _, name := range []string{c.Gateway.ClientKeysFile, c.Gateway.OperatorKeyFile, c.Gateway.TLS.KeyFile} {
+	for _, name := range []string{c.Gateway.ClientKeysFile, c.Gateway.OperatorKeyFile, c.Gateway.KeysFile, c.Gateway.TLS.KeyFile} {
 		if name != "" {
 			names = append(names, config.Beside(file, name))
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -71,7 +72,7 @@ func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, er
 			return nil, usageError{err}
 		}
 	}
-	return l, blame(f.listen, gateway.CheckListen(s.listen, l.options.ClientKeys))
+	return l, blame(f.listen, gateway.CheckListen(s.listen, &l.options))
 }
 
 // blame makes an error a usage error if the value is that of a flag and not of the
@@ -96,6 +97,9 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) 
 	}
 	if f.hasPage(c) {
 		o.Page = s.page
+	}
+	if err := accessOptions(&o, c, file); err != nil {
+		return o, err
 	}
 	keys, err := keysOf(c, file)
 	o.ClientKeys, o.OperatorKeys = keys.clients, keys.operators
@@ -167,6 +171,10 @@ func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
 	if renewed {
 		done.Changed = append(done.Changed, "gateway.tls")
 	}
+	if c.Gateway.KeysFile != "" && !reflect.DeepEqual(s.named.All(), l.options.Keys.All()) && !slices.Contains(done.Changed, "gateway.keys_file") {
+		done.Changed = append(done.Changed, "gateway.keys_file")
+	}
+	s.named = l.options.Keys
 	keys := l.keys()
 	for _, file := range []struct {
 		setting, name string

@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/certs"
 	"github.com/furlhq/furl/internal/config"
@@ -130,6 +131,7 @@ type settings struct {
 	reloading sync.Mutex
 	config    *config.Config
 	keys      gatewayKeys
+	named     *access.Keys
 	keyless   bool                        // started without client keys
 	providers map[string]*upstream.Client // by address
 	gateway   atomic.Pointer[gateway.Gateway]
@@ -205,7 +207,7 @@ func (s *settings) useStore(l *live) (err error) {
 		return err
 	}
 	s.gateway.Store(g)
-	s.keys, s.keyless = l.keys(), len(l.options.ClientKeys) == 0
+	s.keys, s.named, s.keyless = l.keys(), l.options.Keys, len(l.options.ClientKeys) == 0
 	s.retention.Store(&l.retention)
 	s.level.Set(l.level)
 	return nil

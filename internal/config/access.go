@@ -1,7 +1,10 @@
 package config
 
 import (
+	"net/netip"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/furlhq/furl/internal/strictyaml"
 )
@@ -47,4 +50,94 @@ func Beside(file, name string) string {
 		return name
 	}
 	return filepath.Join(filepath.Dir(file), name)
+}
+
+// TrustedProxy is a proxy in front of the gateway that says who its users are.
+type TrustedProxy struct {
+	// Header is the header with the name of the user and tenant.
+	Header string `yaml:"header"`
+	// Networks are the addresses of the proxy, such as 10.0.0.0/8.
+	Networks []string `yaml:"networks"`
+}
+
+// Prefixes returns Networks, which Parse has checked.
+func (p *TrustedProxy) Prefixes() (list []netip.Prefix) {
+	for _, s := range p.Networks {
+		if one, err := parseNetwork(s); err == nil {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// parseNetwork parses a network, or a single address.
+func parseNetwork(s string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	return p.Masked(), err
+}
+
+func (c *Config) readTrustedProxy(v strictyaml.Value) {
+	p := &c.Gateway.TrustedProxy
+	object(map[string]reader{
+		"header": func(v strictyaml.Value) {
+			const expected = "the name of a header that only the proxy sets, such as X-Auth-User"
+			name, ok := v.Text(expected)
+			if lower := strings.ToLower(name); ok && (!headerName.MatchString(name) || slices.Contains(reservedHeaders, lower) || strings.HasPrefix(lower, "x-furl-")) {
+				v.Expected(expected)
+			}
+			p.Header = name
+		},
+		"networks": func(v strictyaml.Value) {
+			for item := range v.List("a list of networks, such as [10.0.0.0/8, 127.0.0.1]") {
+				const expected = "a network such as 10.0.0.0/8, or an address"
+				s, ok := item.Text(expected)
+				if _, err := parseNetwork(s); ok && err != nil {
+					item.Expected(expected)
+				}
+				p.Networks = append(p.Networks, s)
+			}
+		},
+	})(v)
+	if (p.Header == "") != (len(p.Networks) == 0) {
+		v.ReportKey("invalid trusted_proxy", "set both header and networks")
+	}
+}
+
+// reservedHeaders are headers that have another meaning for the gateway.
+var reservedHeaders = []string{"authorization", "x-api-key", "api-key", "x-goog-api-key", "host", "cookie", "content-length", "content-encoding", "origin"}
+
+// Limits are what each tenant of a gateway may use. Zero fields are no limit.
+type Limits struct {
+	RequestsPerMinute int   `yaml:"requests_per_minute"`
+	Concurrent        int   `yaml:"concurrent"`
+	BytesPerDay       int64 `yaml:"bytes_per_day"`
+	Sessions          int   `yaml:"sessions"`
+	// Tenants has other limits for some tenants, by their names.
+	Tenants map[string]Limits `yaml:"tenants"`
+}
+
+func (l *Limits) keys() map[string]reader {
+	return map[string]reader{
+		"requests_per_minute": count(&l.RequestsPerMinute),
+		"concurrent":          count(&l.Concurrent),
+		"bytes_per_day":       size(&l.BytesPerDay),
+		"sessions":            count(&l.Sessions),
+	}
+}
+
+func (c *Config) readLimits(v strictyaml.Value) {
+	l := &c.Gateway.Limits
+	keys := l.keys()
+	keys["tenants"] = func(v strictyaml.Value) {
+		l.Tenants = make(map[string]Limits)
+		for v := range v.Entries("names of tenants, such as tenants: {acme: {sessions: 1000}}") {
+			var own Limits
+			object(own.keys())(v)
+			l.Tenants[v.Name()] = own
+		}
+	}
+	object(keys)(v)
 }

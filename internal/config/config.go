@@ -117,6 +117,10 @@ type Gateway struct {
 	// with the configuration. Unless the path is absolute, it is beside the
 	// configuration's own file.
 	ClientKeysFile string `yaml:"client_keys_file"`
+	// KeysFile is the file of named keys, which furl keys manages.
+	KeysFile string `yaml:"keys_file"`
+	// TrustedProxy is a proxy that identifies clients.
+	TrustedProxy TrustedProxy `yaml:"trusted_proxy"`
 	// OperatorKeyEnv and OperatorKeyFile are where the keys of the operator
 	// are, in the same way.
 	OperatorKeyEnv  string `yaml:"operator_key_env"`
@@ -126,6 +130,8 @@ type Gateway struct {
 	// client keys, else credential.
 	Tenants  bool   `yaml:"tenants"`
 	TenantBy string `yaml:"tenant_by"`
+	// Limits are what each tenant may use.
+	Limits Limits `yaml:"limits"`
 	// Hosts are further names under which furl's API is addressed.
 	Hosts []string `yaml:"hosts"`
 	// Origins are the web pages and applications, such as https://app.example
@@ -477,10 +483,21 @@ policy: auto
 #     client_identity: subject
 #   client_keys_env: FURL_CLIENT_KEYS
 #   client_keys_file: client-keys
+#   keys_file: client-keys.json
+#   trusted_proxy:
+#     header: X-Auth-User
+#     networks: [10.0.0.0/8]
 #   operator_key_env: FURL_OPERATOR_KEY
 #   operator_key_file: operator-key
 #   tenants: false
 #   tenant_by: key
+#   limits:
+#     requests_per_minute: 600
+#     concurrent: 50
+#     bytes_per_day: 5GB
+#     sessions: 10000
+#     tenants:
+#       acme: {requests_per_minute: 6000}
 #   hosts: [furl.internal]
 #   origins: [https://app.example]
 #   max_body: 64MB

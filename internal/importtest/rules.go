@@ -63,7 +63,7 @@ var rules = map[string]rule{
 	"internal/exchange":    {imports: above("internal/numbers", "session", "internal/agents", "internal/fingerprint", "internal/rawjson", "internal/recalltext", "internal/membudget", "internal/transact")},
 	"upstream":             {imports: below},
 	"furlhttp":             {imports: above("session", "upstream", "internal/agents", "internal/exchange", "internal/onereply", "internal/rawjson")},
-	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/agents", "internal/exchange", "internal/keepalive", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/summary", "internal/transact")},
+	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/access", "internal/agents", "internal/exchange", "internal/keepalive", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/summary", "internal/transact")},
 	"agent":                {imports: above("session", "upstream", "tool", "internal/recalltext", "internal/summary", "internal/transact")},
 	"replay":               {imports: above("session", "sim", "internal/fidelity", "internal/keepalive", "internal/numbers", "internal/promptcache"), offline: true},
 	"sim":                  {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
@@ -75,6 +75,7 @@ var rules = map[string]rule{
 	"internal/chat":      {imports: []string{"internal/numbers", ".", "agent", "event", "tool"}},
 	"internal/tui":       {imports: []string{"internal/numbers", ".", "agent", "tool", "event", "internal/chat", "internal/visible"}},
 	"internal/mcpserver": {imports: above("session", "internal/agents", "internal/origin", "internal/readable", "internal/recalltext")},
+	"internal/filelock":  {stdlibOnly: true, offline: true},
 	"internal/follow":    {imports: []string{".", "transcript"}, offline: true},
 	"internal/eval":      {imports: []string{".", "internal/fidelity", "internal/numbers", "internal/strictyaml"}, offline: true},
 	"internal/config":    {imports: []string{".", "policy", "catalog", "internal/origin", "internal/strictyaml"}},
@@ -83,6 +84,7 @@ var rules = map[string]rule{
 	"cmd/furl":           {imports: anything},
 
 	// General helpers.
+	"internal/access":          {imports: []string{"."}, stdlibOnly: true},
 	"internal/agents":          {stdlibOnly: true},
 	"internal/certs":           {stdlibOnly: true},
 	"internal/certs/certstest": {stdlibOnly: true},
