@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -310,4 +312,52 @@ func FuzzIdentityHeaders(f *testing.F) {
 			t.Errorf("%q %q %q %q: %d", own, authorization, user, cookie, w.Code)
 		}
 	})
+}
+
+// tokens is a TokenVerifier whose tokens are "token." and the tenant.
+type tokens struct{ down bool }
+
+func (tokens) Issued(s string) bool { return strings.HasPrefix(s, "token.") }
+
+func (v tokens) Verify(_ context.Context, s string) (gateway.Identity, error) {
+	name := strings.TrimPrefix(s, "token.")
+	switch {
+	case v.down:
+		return gateway.Identity{}, access.ErrUnavailable
+	case name == "expired":
+		return gateway.Identity{}, errors.New("the token expired")
+	}
+	return gateway.Identity{Name: name, By: access.ByToken, Tenant: furl.Tenant(name), Scopes: access.Proxy | access.Read}, nil
+}
+
+// A token identifies a client by its tenant and scopes, in X-Furl-Key and as a bearer
+// token, and never reaches the provider.
+func TestTokens(t *testing.T) {
+	a := newAccessed(t, &gateway.Options{Tokens: tokens{}, TenantSecret: []byte("0123456789abcdef")})
+	for _, at := range [][]string{{"X-Furl-Key", "token.acme", "X-Api-Key", "sk-company"}, {"Authorization", "Bearer token.acme"}} {
+		if code, body := a.do(t, "POST", "/v1/messages", question, at...); code != 200 {
+			t.Errorf("%v: %d %s", at, code, body)
+		}
+	}
+	for _, r := range a.seen {
+		if r.Header.Get("Authorization") != "" || r.Header.Get("X-Furl-Key") != "" {
+			t.Errorf("the provider got %v", r.Header)
+		}
+	}
+	if got := a.tenants(t); len(got) != 1 || got[0] != "acme" {
+		t.Errorf("the tenants are %q", got)
+	}
+	if code, body := a.do(t, "POST", "/v1/messages", question, "Authorization", "Bearer token.expired"); code != 401 || !strings.Contains(body, "the token expired") {
+		t.Errorf("an expired token: %d %s", code, body)
+	}
+	if code, _ := a.do(t, "POST", "/furl/v1/sessions/x/restore", "", "X-Furl-Key", "token.acme"); code != 403 {
+		t.Errorf("a change without the scope: %d", code)
+	}
+	if code, _ := a.do(t, "POST", "/v1/messages", question, "X-Api-Key", "sk-company"); code != 401 {
+		t.Errorf("without a token: %d", code)
+	}
+	down := newAccessed(t, &gateway.Options{Tokens: tokens{down: true}})
+	if code, _ := down.do(t, "POST", "/v1/messages", question, "X-Furl-Key", "token.acme"); code != 503 || len(down.seen) > 0 {
+		t.Errorf("an issuer that is down: %d", code)
+	}
 }

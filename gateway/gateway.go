@@ -57,6 +57,10 @@ type Options struct {
 	ClientCertRequired bool
 	// Limits are what each tenant may use. If nil, there are none.
 	Limits *LimitSet
+	// Audit is where accesses are written down. If nil, they are not.
+	Audit AuditLog
+	// AuditRequired refuses requests whose access cannot be written down.
+	AuditRequired bool
 	// TenantSecret keys the hash that names a tenant, so that the store holds no
 	// key or credential. If empty, all users are one tenant. If set, requests
 	// that do not identify a tenant are refused.

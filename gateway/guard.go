@@ -104,6 +104,9 @@ func (g *guard) isOwnHost(host string) bool {
 func (g *Gateway) admit(r *http.Request, need Scopes) (*http.Request, error) {
 	who, err := g.guard.admit(r, need)
 	g.metrics.admitted(&who, err)
+	if failure := g.audited(r, &who, need, err); err == nil {
+		err = failure
+	}
 	if err != nil {
 		return r, err
 	}
@@ -147,6 +150,7 @@ func hasCredential(h http.Header) bool {
 func (g *Gateway) authorized(need Scopes, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := g.guard.checkHost(r); err != nil {
+			_ = g.audited(r, &Identity{}, need, err) // refused in any case
 			apiError(w, http.StatusForbidden, err.Error())
 			g.logDenied(r, http.StatusForbidden, "furl")
 			return

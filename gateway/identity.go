@@ -204,7 +204,11 @@ func (g *guard) identify(r *http.Request, need Scopes) (who Identity, secret str
 	if i := slices.IndexFunc(shown, g.isToken); i >= 0 {
 		who, err := g.tokens.Verify(r.Context(), shown[i])
 		if err != nil {
-			return Identity{By: access.ByToken}, "", &statusError{http.StatusUnauthorized, err}
+			status := http.StatusUnauthorized
+			if errors.Is(err, access.ErrUnavailable) {
+				status = http.StatusServiceUnavailable
+			}
+			return Identity{By: access.ByToken}, "", &statusError{status, err}
 		}
 		return who, "", nil
 	}

@@ -29,6 +29,7 @@ type metrics struct {
 	limited *prometheus.CounterVec // limit
 
 	requests                                   *prometheus.CounterVec // format, model, status
+	unaudited                                  prometheus.Counter
 	bypassed, dryRuns, auxiliary, undecoded    prometheus.Counter
 	refused, failed, cut, unread, unrecorded   prometheus.Counter
 	recovered, beyondWindow, refetches, panics prometheus.Counter
@@ -70,6 +71,7 @@ func newMetrics(g *Gateway) *metrics {
 	m.requests = counters("furl_requests_total", "Requests to models, by the status of the response.", "format", "model", "status")
 	m.clients = counters("furl_client_requests_total", "Requests by the client's named key, or the way that it was identified, and whether they were accepted.", "client", "result")
 	m.limited = counters("furl_requests_limited_total", "Requests that were refused because of a limit of their tenant.", "limit")
+	m.unaudited = counter("furl_audit_failures_total", "Accesses that could not be written to the audit log.")
 	m.bypassed = counter("furl_requests_bypassed_total", "Requests with X-Furl-Bypass.")
 	m.dryRuns = counter("furl_requests_dry_run_total", "Dry runs: requests that were planned and sent unchanged.")
 	m.auxiliary = counter("furl_requests_aside_total", "Auxiliary requests that are not part of a conversation, such as those for titles.")

@@ -164,6 +164,9 @@ func (g *Gateway) visit(w http.ResponseWriter, r *http.Request) {
 	}
 	v, err := g.guard.visitor(r, visitScope(r))
 	g.metrics.admitted(&v.Identity, err)
+	if failure := g.audited(r, &v.Identity, visitScope(r), err); err == nil {
+		err = failure
+	}
 	if err != nil {
 		g.turnAway(w, r, err)
 		return

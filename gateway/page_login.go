@@ -242,6 +242,14 @@ func (g *Gateway) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	tenant, key, err := g.guard.identifyLogin(strings.TrimSpace(r.PostForm.Get("key")), strings.TrimSpace(r.PostForm.Get("credential")))
+	who := Identity{By: access.ByNothing, Tenant: tenant}
+	if key.key != nil {
+		who = key.key.Identity()
+		who.Tenant = tenant
+	}
+	if failure := g.audited(r, &who, access.Read, err); err == nil {
+		err = failure
+	}
 	if err != nil {
 		status := apiStatus(err)
 		g.logDenied(r, status, "furl")

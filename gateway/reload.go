@@ -25,6 +25,7 @@ type sharedState struct {
 	echoes           echoes
 	background       background
 	denials          denials
+	refusals         refusals
 	usage            access.Usage // of tenants
 	metrics          *metrics
 }

@@ -4,6 +4,7 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -86,6 +87,10 @@ const (
 	ByCertificate By = "certificate" // a certificate of the client
 	ByShell       By = "shell"       // the command line
 )
+
+// ErrUnavailable means that a client cannot be identified now, through no fault of its
+// own.
+var ErrUnavailable = errors.New("try again later")
 
 // Label returns a label for metrics. The number of its values is bounded by the number
 // of named keys.

@@ -7,6 +7,7 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/oidc"
 )
 
 // accessOptions sets who may use the gateway, apart from the keys without names.
@@ -17,6 +18,15 @@ func accessOptions(o *gateway.Options, c *config.Config, file string) (err error
 	}
 	if g.TrustedProxy.Header != "" {
 		o.Proxy = &gateway.TrustedProxy{Header: g.TrustedProxy.Header, Networks: g.TrustedProxy.Prefixes()}
+	}
+	if i := &g.OIDC; i.Issuer != "" {
+		scopes := make(map[string]access.Scopes)
+		for value, names := range i.Scopes {
+			if scopes[value], err = access.ParseScopes(names); err != nil {
+				return err
+			}
+		}
+		o.Tokens = oidc.New(&oidc.Options{Issuer: i.Issuer, Audience: i.Audience, TenantClaim: i.TenantClaim, ScopesClaim: i.ScopesClaim, Scopes: scopes})
 	}
 	if l := &g.Limits; !reflect.DeepEqual(*l, config.Limits{}) {
 		o.Limits = &gateway.LimitSet{Default: limitsOf(l), Tenants: make(map[furl.Tenant]access.Limits)}

@@ -92,8 +92,11 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) 
 		Summaries:    gateway.SummaryOptions{Model: c.Summaries.Model, Key: c.Summaries.Key(), AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout},
 		KeepAlive:    c.Gateway.KeepAlive,
 		TenantSecret: s.tenants, TenantBy: gateway.TenantBy(c.Gateway.TenantBy),
-		Tracer: s.traces.tracer(), Certificate: s.certificate(),
+		AuditRequired: s.config.Audit.Required, Tracer: s.traces.tracer(), Certificate: s.certificate(),
 		Reload: func(ctx context.Context) (*gateway.Reloaded, error) { return f.reload(ctx, s) },
+	}
+	if s.audit != nil {
+		o.Audit = s.audit
 	}
 	if f.hasPage(c) {
 		o.Page = s.page

@@ -26,6 +26,7 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/audit"
 	"github.com/furlhq/furl/internal/certs"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/web"
@@ -125,6 +126,7 @@ type settings struct {
 	tls      *certs.Server // nil: connections are not encrypted
 	received atomic.Int64  // requests, without those to furl's API
 	listen   string
+	audit    *audit.Log // nil: accesses are not written down
 	log      *slog.Logger
 
 	// Changed by reload.
@@ -143,7 +145,11 @@ func (s *settings) close() error {
 	for _, up := range s.providers {
 		up.Close()
 	}
-	return errors.Join(s.traces.close(), s.store.Close())
+	var err error
+	if s.audit != nil {
+		err = s.audit.Close()
+	}
+	return errors.Join(err, s.traces.close(), s.store.Close())
 }
 
 // settings reads the configuration file and opens the store.
@@ -164,6 +170,9 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 		}
 	}
 	if err := f.useTLS(s, c, file); err != nil {
+		return nil, err
+	}
+	if s.audit, err = openAudit(c, file); err != nil {
 		return nil, err
 	}
 	s.page = web.New(&web.Options{Version: version(), Logger: s.log})

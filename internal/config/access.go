@@ -141,3 +141,67 @@ func (c *Config) readLimits(v strictyaml.Value) {
 	}
 	object(keys)(v)
 }
+
+// Audit is the log of who has read or changed what.
+type Audit struct {
+	// File is the log. If empty, there is none. A relative path is relative to the
+	// configuration file.
+	File string `yaml:"file"`
+	// Required refuses what cannot be written down.
+	Required bool `yaml:"required"`
+	// MaxSize is the size in bytes at which another file is started. If zero, 100 MB.
+	MaxSize int64 `yaml:"max_size"`
+}
+
+func (c *Config) readAudit(v strictyaml.Value) {
+	a := &c.Audit
+	object(map[string]reader{"file": text(&a.File), "required": boolean(&a.Required), "max_size": size(&a.MaxSize)})(v)
+	if a.File == "" && *a != (Audit{}) {
+		v.ReportKey("invalid audit", "set file")
+	}
+}
+
+// OIDC is an issuer of OpenID Connect whose tokens identify clients.
+type OIDC struct {
+	// Issuer is its address, Audience what its tokens for the gateway are for.
+	Issuer   string `yaml:"issuer"`
+	Audience string `yaml:"audience"`
+	// TenantClaim is the claim with the tenant. If empty, sub.
+	TenantClaim string `yaml:"tenant_claim"`
+	// ScopesClaim is the claim with the scopes. If empty, all tokens may proxy, read and
+	// change.
+	ScopesClaim string `yaml:"scopes_claim"`
+	// Scopes maps values of the claim to names of scopes. If empty, the values are the
+	// names.
+	Scopes map[string][]string `yaml:"scopes"`
+}
+
+// scopeWords are the names of scopes, as in package access.
+var scopeWords = []string{"proxy", "read", "change", "operate"}
+
+func (c *Config) readOIDC(v strictyaml.Value) {
+	o := &c.Gateway.OIDC
+	object(map[string]reader{
+		"issuer":       address(&o.Issuer),
+		"audience":     text(&o.Audience),
+		"tenant_claim": text(&o.TenantClaim),
+		"scopes_claim": text(&o.ScopesClaim),
+		"scopes": func(v strictyaml.Value) {
+			o.Scopes = make(map[string][]string)
+			for v := range v.Entries("values of the claim with scopes, such as scopes: {agents: [proxy, read]}") {
+				o.Scopes[v.Name()] = []string{}
+				for item := range v.List("a list of scopes, such as [proxy, read, change]") {
+					if name, ok := item.OneOf(scopeWords...); ok {
+						o.Scopes[v.Name()] = append(o.Scopes[v.Name()], name)
+					}
+				}
+			}
+		},
+	})(v)
+	if o.Issuer == "" || o.Audience == "" {
+		v.ReportKey("invalid oidc", "set both issuer and audience")
+	}
+	if len(o.Scopes) > 0 && o.ScopesClaim == "" {
+		v.ReportKey("invalid oidc", "scopes needs scopes_claim")
+	}
+}

@@ -47,6 +47,8 @@ type Config struct {
 	// Summaries says who writes the summaries of policies that show them, in
 	// furl serve.
 	Summaries Summaries `yaml:"summaries"`
+	// Audit is about the log of accesses.
+	Audit Audit `yaml:"audit"`
 	// Telemetry is about what furl serve tells others of its work.
 	Telemetry Telemetry `yaml:"telemetry"`
 	// Chat is about furl's own agent.
@@ -130,6 +132,8 @@ type Gateway struct {
 	// client keys, else credential.
 	Tenants  bool   `yaml:"tenants"`
 	TenantBy string `yaml:"tenant_by"`
+	// OIDC is an issuer of tokens that identify clients.
+	OIDC OIDC `yaml:"oidc"`
 	// Limits are what each tenant may use.
 	Limits Limits `yaml:"limits"`
 	// Hosts are further names under which furl's API is addressed.
@@ -435,6 +439,12 @@ policy: auto
 #   at_once: 4
 #   timeout: 5m
 
+# The log of who has read, changed, exported or deleted what.
+# audit:
+#   file: audit.jsonl
+#   required: false
+#   max_size: 100MB
+
 # OpenTelemetry traces of furl serve, without message contents. The variables
 # OTEL_… apply too.
 # telemetry:
@@ -491,6 +501,12 @@ policy: auto
 #   operator_key_file: operator-key
 #   tenants: false
 #   tenant_by: key
+#   oidc:
+#     issuer: https://login.example
+#     audience: furl
+#     tenant_claim: sub
+#     scopes_claim: groups
+#     scopes: {agents: [proxy, read, change]}
 #   limits:
 #     requests_per_minute: 600
 #     concurrent: 50

@@ -57,6 +57,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"traces":   oneOf(&c.Telemetry.Traces, "otlp", "none"),
 			"endpoint": address(&c.Telemetry.Endpoint),
 		}),
+		"audit":       c.readAudit,
 		"chat":        c.readChat,
 		"mcp_servers": c.readMCPServers,
 		"gateway": object(map[string]reader{
@@ -72,6 +73,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"operator_key_file": text(&c.Gateway.OperatorKeyFile),
 			"tenants":           boolean(&c.Gateway.Tenants),
 			"tenant_by":         oneOf(&c.Gateway.TenantBy, "key", "credential", "both"),
+			"oidc":              c.readOIDC,
 			"limits":            c.readLimits,
 			"hosts":             hosts(&c.Gateway.Hosts),
 			"origins":           origins(&c.Gateway.Origins),
