@@ -135,6 +135,9 @@ func apiStatus(err error) int {
 	if _, ok := errors.AsType[*session.AmbiguousError](err); ok {
 		return http.StatusMultipleChoices
 	}
+	if _, ok := errors.AsType[*storage.HeldError](err); ok {
+		return http.StatusConflict
+	}
 	switch {
 	case errors.Is(err, storage.ErrNoSession), errors.Is(err, furl.ErrNotOnPath):
 		return http.StatusNotFound

@@ -78,6 +78,7 @@ func (f *storeFlags) examineGateway(cmd *cobra.Command, address string, only boo
 		return d.ready(cmd.Context())
 	}
 	d.keys(c, file)
+	d.access(c, file)
 	d.examine(cmd.Context())
 	return d.report(cmd.OutOrStdout(), f.json)
 }

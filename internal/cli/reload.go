@@ -38,7 +38,7 @@ func (l *live) keys() gatewayKeys { return gatewayKeys{l.options.ClientKeys, l.o
 
 // live computes the settings. Providers with the same address keep their connections.
 func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, error) {
-	l := &live{retention: session.Retention{Age: c.Retention.Age, Size: c.Retention.Size}}
+	l := &live{retention: retentionOf(c)}
 	level := cmp.Or(f.level, c.Gateway.Log, f.usual, "info")
 	if err := l.level.UnmarshalText([]byte(level)); err != nil {
 		return nil, badUsage("invalid log level %q: choose debug, info, warn or error", level)

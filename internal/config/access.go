@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/furlhq/furl/internal/strictyaml"
 )
@@ -203,5 +204,20 @@ func (c *Config) readOIDC(v strictyaml.Value) {
 	}
 	if len(o.Scopes) > 0 && o.ScopesClaim == "" {
 		v.ReportKey("invalid oidc", "scopes needs scopes_claim")
+	}
+}
+
+// readTenantAges reads the ages at which sessions of some tenants are deleted.
+func (c *Config) readTenantAges(v strictyaml.Value) {
+	c.Retention.Tenants = make(map[string]time.Duration)
+	for v := range v.Entries("names of tenants with ages, such as tenants: {acme: 30d}") {
+		var age time.Duration
+		if word, _ := v.Text("a duration such as 30d, or never"); word != "never" {
+			duration(&age)(v)
+			if age == 0 {
+				v.Expected("a duration such as 30d, or never")
+			}
+		}
+		c.Retention.Tenants[v.Name()] = age
 	}
 }

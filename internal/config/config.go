@@ -202,6 +202,8 @@ type Rule struct {
 type Retention struct {
 	Age  time.Duration `yaml:"age"`  // since the newest record; 0: no limit
 	Size int64         `yaml:"size"` // of the store, in bytes; 0: no limit
+	// Tenants has other ages for some tenants, by their names.
+	Tenants map[string]time.Duration `yaml:"tenants"`
 }
 
 // Embeddings is an endpoint that speaks OpenAI's embeddings API.
@@ -424,6 +426,7 @@ policy: auto
 # retention:
 #   age: 90d
 #   size: 20GB
+#   tenants: {acme: 30d}
 
 # Vectors for search, from a server with OpenAI's embeddings API.
 # embeddings:

@@ -39,8 +39,9 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 		"context_management_enabled": onOff(&c.ContextManagement),
 		"ask_first":                  onOff(&c.AskFirst),
 		"retention": object(map[string]reader{
-			"age":  duration(&c.Retention.Age),
-			"size": size(&c.Retention.Size),
+			"age":     duration(&c.Retention.Age),
+			"size":    size(&c.Retention.Size),
+			"tenants": c.readTenantAges,
 		}),
 		"embeddings": object(map[string]reader{
 			"url":     address(&c.Embeddings.URL),

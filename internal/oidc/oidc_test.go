@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -98,9 +99,7 @@ func TestVerify(t *testing.T) {
 	v := oidc.New(&oidc.Options{Issuer: i.URL, Audience: "furl", TenantClaim: "org", ScopesClaim: "groups", Scopes: map[string]access.Scopes{"agents": access.Client, "ops": access.Operate}, Now: func() time.Time { return now }})
 	claims := func(change map[string]any) map[string]any {
 		c := map[string]any{"iss": i.URL, "aud": "furl", "sub": "auth0|1", "org": "acme", "groups": []string{"agents", "x"}, "exp": now.Add(time.Hour).Unix(), "iat": now.Unix()}
-		for k, value := range change {
-			c[k] = value
-		}
+		maps.Copy(c, change)
 		return c
 	}
 	token := func(change map[string]any) string { return sign(t, first, "1", "RS256", claims(change)) }
