@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/sessionjson"
 	"github.com/furlhq/furl/policy"
@@ -29,10 +30,10 @@ const apiPrefix = "/furl/v1"
 // JSON, or an error; apiStatus maps errors to statuses.
 func (g *Gateway) apiRoutes() {
 	get := func(path string, h func(*http.Request, *session.Sessions) (any, error)) {
-		g.mux.HandleFunc("GET "+apiPrefix+path, g.forClients(g.tenantHandler(h)))
+		g.mux.HandleFunc("GET "+apiPrefix+path, g.authorized(access.Read, g.tenantHandler(h)))
 	}
 	postSession := func(path string, h func(*http.Request, *session.Session) (any, error)) {
-		g.mux.HandleFunc("POST "+apiPrefix+path, g.forClients(g.tenantHandler(func(r *http.Request, all *session.Sessions) (any, error) {
+		g.mux.HandleFunc("POST "+apiPrefix+path, g.authorized(access.Change, g.tenantHandler(func(r *http.Request, all *session.Sessions) (any, error) {
 			s, err := all.Find(r.Context(), r.PathValue("id"))
 			if err != nil {
 				return nil, err
@@ -49,10 +50,10 @@ func (g *Gateway) apiRoutes() {
 			return h(r, s)
 		})
 	}
-	g.mux.HandleFunc("GET "+apiPrefix+"/status", g.authorized(g.jsonHandler(g.status), (*guard).authorizeStatus))
-	g.mux.HandleFunc("POST "+apiPrefix+"/reload", g.forOperators(g.jsonHandler(g.reload)))
-	g.mux.HandleFunc("GET "+apiPrefix+"/echo", g.forClients(g.echo))
-	g.mux.HandleFunc("POST "+apiPrefix+"/echo/{word}", g.forClients(g.echoReceived))
+	g.mux.HandleFunc("GET "+apiPrefix+"/status", g.authorized(access.Read|access.Operate, g.jsonHandler(g.status)))
+	g.mux.HandleFunc("POST "+apiPrefix+"/reload", g.authorized(access.Operate, g.jsonHandler(g.reload)))
+	g.mux.HandleFunc("GET "+apiPrefix+"/echo", g.authorized(access.Client|access.Operate, g.echo))
+	g.mux.HandleFunc("POST "+apiPrefix+"/echo/{word}", g.authorized(access.Client|access.Operate, g.echoReceived))
 	get("/savings", g.savings)
 	get("/sessions", listSessions)
 	get("/search", searchAll)
@@ -85,9 +86,9 @@ func (g *Gateway) apiRoutes() {
 	postSession("/sessions/{id}/restore", restore)
 	postSession("/sessions/{id}/pin", holdHandler(furl.Pin))
 	postSession("/sessions/{id}/release", holdHandler(furl.Release))
-	g.mux.HandleFunc("POST "+apiPrefix+"/sessions/{id}/fork", g.forClients(g.tenantHandler(fork)))
-	g.mux.HandleFunc("GET "+apiPrefix+"/sessions/{id}/events", g.forClients(g.events))
-	g.mux.HandleFunc(apiPrefix+"/", g.forClients(g.tenantHandler(func(r *http.Request, _ *session.Sessions) (any, error) {
+	g.mux.HandleFunc("POST "+apiPrefix+"/sessions/{id}/fork", g.authorized(access.Change, g.tenantHandler(fork)))
+	g.mux.HandleFunc("GET "+apiPrefix+"/sessions/{id}/events", g.authorized(access.Read, g.events))
+	g.mux.HandleFunc(apiPrefix+"/", g.authorized(access.Client, g.tenantHandler(func(r *http.Request, _ *session.Sessions) (any, error) {
 		return nil, &statusError{http.StatusNotFound, errors.New("unknown path of furl's API; docs/operate/api.md lists all")}
 	})))
 }
@@ -96,11 +97,7 @@ func (g *Gateway) apiRoutes() {
 // encodes its result as JSON.
 func (g *Gateway) tenantHandler(h func(*http.Request, *session.Sessions) (any, error)) http.HandlerFunc {
 	return g.jsonHandler(func(r *http.Request) (any, error) {
-		all, err := g.sessionsOf(r)
-		if err != nil {
-			return nil, err
-		}
-		return h(r, all)
+		return h(r, g.sessionsOf(r))
 	})
 }
 
@@ -137,6 +134,9 @@ func apiStatus(err error) int {
 	}
 	if _, ok := errors.AsType[*session.AmbiguousError](err); ok {
 		return http.StatusMultipleChoices
+	}
+	if _, ok := errors.AsType[*storage.HeldError](err); ok {
+		return http.StatusConflict
 	}
 	switch {
 	case errors.Is(err, storage.ErrNoSession), errors.Is(err, furl.ErrNotOnPath):

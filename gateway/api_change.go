@@ -62,12 +62,7 @@ func fork(r *http.Request, all *session.Sessions) (any, error) {
 // event is the record's number, so a client resumes with Last-Event-ID.
 func (g *Gateway) events(w http.ResponseWriter, r *http.Request) {
 	fail := func(err error) { g.jsonHandler(func(*http.Request) (any, error) { return nil, err })(w, r) }
-	all, err := g.sessionsOf(r)
-	if err != nil {
-		fail(err)
-		return
-	}
-	s, err := all.Find(r.Context(), r.PathValue("id"))
+	s, err := g.sessionsOf(r).Find(r.Context(), r.PathValue("id"))
 	if err != nil {
 		fail(err)
 		return

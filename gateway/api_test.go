@@ -303,11 +303,11 @@ func TestCheckListen(t *testing.T) {
 	for addr, ok := range map[string]bool{
 		"127.0.0.1:80": true, "[::1]:80": true, "localhost:80": true, "0.0.0.0:80": false, ":80": false, "192.168.1.1:80": false, "nonsense": false,
 	} {
-		if err := gateway.CheckListen(addr, nil); (err == nil) != ok {
+		if err := gateway.CheckListen(addr, &gateway.Options{}); (err == nil) != ok {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
-	if err := gateway.CheckListen(":80", []string{"k"}); err != nil {
+	if err := gateway.CheckListen(":80", &gateway.Options{ClientKeys: []string{"k"}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -33,6 +33,7 @@ type call struct {
 	operation               string
 	path                    string
 	responded               bool // the provider has responded
+	began                   bool // a new session was counted
 	local                   bool // furl has responded, and the request is not sent
 	trace                   requestSpan
 	r                       *http.Request
@@ -110,6 +111,9 @@ func (c *call) passed(why furlhttp.Passed, err error) {
 
 // RoundTrip sends a request to the provider. It implements http.RoundTripper.
 func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := c.beginSession(r.Context()); err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	resp, err := c.rt.up.RoundTrip(r)
 	c.firstByte = time.Since(began)

@@ -10,6 +10,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -42,6 +43,24 @@ type Options struct {
 	// as its provider credential. If empty, anybody who can reach the gateway may
 	// use it; see CheckListen.
 	ClientKeys []string
+	// Keys are named keys of clients, with scopes and an expiry. If not nil, clients
+	// must identify themselves, also if it has none.
+	Keys *Keys
+	// Tokens verifies tokens that identify clients. If nil, there are none.
+	Tokens TokenVerifier
+	// Proxy is a proxy that identifies its users. If nil, there is none.
+	Proxy *TrustedProxy
+	// ClientIdentity is the part of a client's certificate that names the client, such
+	// as IdentitySubject. If empty, certificates identify nobody.
+	ClientIdentity string
+	// ClientCertRequired reports that the listener requires a client certificate.
+	ClientCertRequired bool
+	// Limits are what each tenant may use. If nil, there are none.
+	Limits *LimitSet
+	// Audit is where accesses are written down. If nil, they are not.
+	Audit AuditLog
+	// AuditRequired refuses requests whose access cannot be written down.
+	AuditRequired bool
 	// TenantSecret keys the hash that names a tenant, so that the store holds no
 	// key or credential. If empty, all users are one tenant. If set, requests
 	// that do not identify a tenant are refused.
@@ -103,6 +122,9 @@ type Options struct {
 	// Reload reads the configuration again and applies it. If nil, reloading is
 	// not supported.
 	Reload func(ctx context.Context) (*Reloaded, error)
+	// Certificate returns the certificate of the gateway's listener, for metrics and
+	// the status. If nil, its connections are not encrypted.
+	Certificate func() *x509.Certificate
 	// Tracer starts a span for each request to a model. If nil, tracing is off
 	// and trace headers are passed through.
 	Tracer trace.Tracer

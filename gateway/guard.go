@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/upstream"
 )
@@ -20,41 +22,53 @@ import (
 var ErrOpenToAll = errors.New("other machines could use the gateway without a client key")
 
 // CheckListen returns an error for a listen address beyond the loopback interface
-// if no client keys are configured: anybody who can reach the gateway could read
-// every session.
-func CheckListen(addr string, keys []string) error {
+// if clients need not identify themselves: anybody who can reach the gateway could
+// read every session.
+func CheckListen(addr string, o *Options) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("listen on %q: %w", addr, err)
 	}
-	if len(keys) > 0 || host == "localhost" {
+	if o.identifies() || o.ClientCertRequired || host == "localhost" {
 		return nil
 	}
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("listen on %s: %w; set gateway.client_keys_env or client_keys_file, or listen on 127.0.0.1", addr, ErrOpenToAll)
+	return fmt.Errorf("listen on %s: %w; set gateway.client_keys_env, client_keys_file or keys_file, or listen on 127.0.0.1", addr, ErrOpenToAll)
 }
 
 // guard authorizes requests.
 type guard struct {
-	keys         keyDigests // client keys; empty: no key is required
-	operators    keyDigests // operator keys, for operations that concern all tenants
+	keys         *access.Keys // of clients and operators
+	clientKeys   bool         // clients may have a key
+	operators    bool         // there are keys for operators
+	required     bool         // clients must identify themselves
+	tokens       TokenVerifier
+	proxy        *TrustedProxy
+	certName     string     // the part of a certificate that names a client; "": none
 	tenantSecret []byte     // HMAC key of tenant names
 	tenantBy     TenantBy   // identifies the tenant; "": all clients are the tenant ""
 	hosts        []string   // host names of the gateway
-	loginKeys    [][]byte   // of the cookies of the page, one for each client key
+	loginKeys    []loginKey // of the cookies of the page, one for each client key
 	origins      []string   // of the web pages that may send requests, as patterns of origin.Match
+	now          func() time.Time
 }
 
 func newGuard(o *Options) *guard {
 	g := &guard{
-		keys: newKeyDigests(o.ClientKeys), operators: newKeyDigests(o.OperatorKeys),
+		keys: newKeys(o), clientKeys: len(o.ClientKeys) > 0 || o.Keys != nil, required: o.identifies(),
+		tokens: o.Tokens, proxy: o.Proxy, certName: o.ClientIdentity, now: o.Now,
 		tenantSecret: slices.Clone(o.TenantSecret), tenantBy: o.TenantBy, hosts: slices.Clone(o.Hosts), origins: slices.Clone(o.Origins),
 	}
+	g.operators = slices.ContainsFunc(g.keys.All(), func(k access.Key) bool { return k.Scopes.Has(access.Operate) && k.By != access.ByClientKey })
 	g.loginKeys = newLoginKeys(g)
 	return g
 }
+
+// ambient reports whether something that is not in the request's own headers can
+// identify a client, so that a browser sends it unasked.
+func (g *guard) ambient() bool { return g.proxy != nil || g.certName != "" }
 
 // checkHost returns an error for a request whose host is not one of the
 // gateway's. A web page whose host name resolves to this machine would send
@@ -84,61 +98,65 @@ func (g *guard) isOwnHost(host string) bool {
 	return err == nil
 }
 
-// authorizeRequest reports whether a request to a provider may be sent, and
-// writes the refusal if not. Pages of other sites were refused before
-// (pages.go). But a browser does not mark a GET request of a page to its own
-// site, whose name may resolve to this machine (DNS rebinding). So a request
+// admit identifies who sends a request that needs one of the scopes. It returns the
+// request with the identity in its context, and without the credentials of furl. It is
+// the only way to an identity, and counts each decision.
+func (g *Gateway) admit(r *http.Request, need Scopes) (*http.Request, error) {
+	who, err := g.guard.admit(r, need)
+	g.metrics.admitted(&who, err)
+	if failure := g.audited(r, &who, need, err); err == nil {
+		err = failure
+	}
+	if err != nil {
+		return r, err
+	}
+	r = g.guard.withoutIdentity(r)
+	return r.WithContext(context.WithValue(r.Context(), identityKey{}, who)), nil
+}
+
+// authorizeRequest returns a request to a provider that may be sent, without the
+// credentials of furl. If ok is false, it has written the refusal. Pages of other sites
+// were refused before (pages.go). But a browser does not mark a GET request of a page
+// to its own site, whose name may resolve to this machine (DNS rebinding). So a request
 // without a credential must use a host name of the gateway.
-func (g *Gateway) authorizeRequest(w http.ResponseWriter, r *http.Request, rt *route) bool {
-	if err := g.guard.authorizeClient(r); err != nil {
+func (g *Gateway) authorizeRequest(w http.ResponseWriter, r *http.Request, rt *route) (_ *http.Request, ok bool) {
+	out, err := g.admit(r, access.Proxy)
+	if err != nil {
 		g.refuse(w, rt, refusalOf(err))
-		return false
+		return r, false
 	}
 	if !hasCredential(r.Header) {
 		if err := g.guard.checkHost(r); err != nil {
 			g.refuse(w, rt, &protocol.Refusal{Status: http.StatusForbidden, Message: "furl: request without a credential: " + err.Error()})
-			return false
+			return r, false
 		}
 	}
 	if rt.up != nil {
-		if err := rt.up.CheckCredentials(r.URL, r.Header); err != nil {
+		if err := rt.up.CheckCredentials(out.URL, out.Header); err != nil {
 			g.refuse(w, rt, &protocol.Refusal{Status: http.StatusUnauthorized, Message: "furl: " + err.Error() + "; the request was not sent"})
-			return false
+			return r, false
 		}
 	}
-	return true
+	return out, true
 }
 
 // hasCredential reports whether a request has a credential.
 func hasCredential(h http.Header) bool {
-	for _, name := range []string{"Authorization", "X-Api-Key", clientKeyHeader, "Api-Key", "X-Goog-Api-Key"} {
-		if h.Get(name) != "" {
-			return true
-		}
-	}
-	return false
+	return h.Get(clientKeyHeader) != "" || slices.ContainsFunc(credentialHeaders, func(name string) bool { return h.Get(name) != "" })
 }
 
-// forClients returns h for clients only, and only under a host name of the gateway.
-// It waits until earlier replies are recorded.
-func (g *Gateway) forClients(h http.HandlerFunc) http.HandlerFunc {
-	return g.authorized(h, (*guard).authorizeClient)
-}
-
-// forOperators is forClients for operations that concern all tenants.
-func (g *Gateway) forOperators(h http.HandlerFunc) http.HandlerFunc {
-	return g.authorized(h, (*guard).authorizeOperator)
-}
-
-// authorized returns h for the requests that allow accepts.
-func (g *Gateway) authorized(h http.HandlerFunc, allow func(*guard, *http.Request) error) http.HandlerFunc {
+// authorized returns h for clients with one of the scopes, and only under a host name of
+// the gateway. It waits until earlier replies are recorded.
+func (g *Gateway) authorized(need Scopes, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := g.guard.checkHost(r); err != nil {
+			_ = g.audited(r, &Identity{}, need, err) // refused in any case
 			apiError(w, http.StatusForbidden, err.Error())
 			g.logDenied(r, http.StatusForbidden, "furl")
 			return
 		}
-		if err := allow(g.guard, r); err != nil {
+		r, err := g.admit(r, need)
+		if err != nil {
 			apiError(w, apiStatus(err), err.Error())
 			g.logDenied(r, apiStatus(err), "furl")
 			return

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/session"
 )
@@ -23,7 +25,11 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 
+	clients *prometheus.CounterVec // client, result
+	limited *prometheus.CounterVec // limit
+
 	requests                                   *prometheus.CounterVec // format, model, status
+	unaudited                                  prometheus.Counter
 	bypassed, dryRuns, auxiliary, undecoded    prometheus.Counter
 	refused, failed, cut, unread, unrecorded   prometheus.Counter
 	recovered, beyondWindow, refetches, panics prometheus.Counter
@@ -63,6 +69,9 @@ func newMetrics(g *Gateway) *metrics {
 		return h
 	}
 	m.requests = counters("furl_requests_total", "Requests to models, by the status of the response.", "format", "model", "status")
+	m.clients = counters("furl_client_requests_total", "Requests by the client's named key, or the way that it was identified, and whether they were accepted.", "client", "result")
+	m.limited = counters("furl_requests_limited_total", "Requests that were refused because of a limit of their tenant.", "limit")
+	m.unaudited = counter("furl_audit_failures_total", "Accesses that could not be written to the audit log.")
 	m.bypassed = counter("furl_requests_bypassed_total", "Requests with X-Furl-Bypass.")
 	m.dryRuns = counter("furl_requests_dry_run_total", "Dry runs: requests that were planned and sent unchanged.")
 	m.auxiliary = counter("furl_requests_aside_total", "Auxiliary requests that are not part of a conversation, such as those for titles.")
@@ -119,6 +128,9 @@ func (m *metrics) registerComputed(g *Gateway) {
 	gauge("furl_keep_alive_held", "Requests held in memory to keep the prompt caches of paused sessions alive.", func() float64 { return float64(g.keeper.held()) })
 	counter("furl_keep_alive_pings_total", "Requests that kept a prompt cache alive.", func() float64 { return float64(g.keeper.sent.Load()) })
 	counter("furl_keep_alive_failed_total", "Requests that should have kept a prompt cache alive and failed.", func() float64 { return float64(g.keeper.failed.Load()) })
+	if cert := g.o.Certificate; cert != nil {
+		gauge("furl_certificate_expires_seconds", "When the certificate of the gateway expires, in seconds since 1970.", func() float64 { return float64(cert().NotAfter.Unix()) })
+	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "furl_build_info", Help: "Always 1; the label is furl's version."}, []string{"version"})
 	build.WithLabelValues(cmp.Or(g.o.Version, "unknown")).Set(1)
 	m.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -205,4 +217,19 @@ func (m *metrics) ended(format, model string, status int, took time.Duration) {
 	}
 	m.requests.WithLabelValues(format, model, class).Inc()
 	m.requestTime.WithLabelValues(format).Observe(took.Seconds())
+}
+
+// admitted counts the decision about a request.
+func (m *metrics) admitted(who *Identity, err error) {
+	result := "accepted"
+	if e, ok := errors.AsType[*access.EndedError](err); ok {
+		result = e.Reason
+	} else if err != nil {
+		result = "refused"
+	}
+	client := who.Label()
+	if client == "" {
+		client = "unknown"
+	}
+	m.clients.WithLabelValues(client, result).Inc()
 }

@@ -17,14 +17,24 @@ import (
 func (g *Gateway) serveModel(w http.ResponseWriter, r *http.Request, rt *route) {
 	c, r := g.newCall(w, r, rt)
 	defer c.end()
-	if !g.authorizeRequest(c, r, rt) {
+	r, ok := g.authorizeRequest(c, r, rt)
+	if !ok {
 		return
 	}
+	c.r = r
+	end, ok := g.begin(c, r, rt)
+	if !ok {
+		return
+	}
+	c.onEnd(end)
+	tenant := identityOf(r.Context()).Tenant
 	body, header, err := g.readBody(c, r)
 	if err != nil {
 		g.refuse(c, rt, refusalOf(err))
 		return
 	}
+	size := int64(len(body))
+	c.onEnd(func() { g.counts(tenant, size+c.written) })
 	// The slot is taken after the body is read, so that clients that never send
 	// their body do not use up the slots.
 	select {
@@ -34,11 +44,7 @@ func (g *Gateway) serveModel(w http.ResponseWriter, r *http.Request, rt *route) 
 		g.refuse(c, rt, &protocol.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: too many concurrent requests; try again later"})
 		return
 	}
-	sessions, err := g.sessionsOf(r)
-	if err != nil {
-		g.refuse(c, rt, refusalOf(err))
-		return
-	}
+	sessions := g.sessionsOf(r)
 	c.onEnd(g.inFlightByTenant.begin(sessions.Tenant()))
 	c.trace.inject(r.Context(), header)
 	transport, err := g.transport(c, r, sessions, body)

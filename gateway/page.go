@@ -162,13 +162,17 @@ func (g *Gateway) visit(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
-	v, err := g.guard.visitor(r, g.o.Now())
+	v, err := g.guard.visitor(r, visitScope(r))
+	g.metrics.admitted(&v.Identity, err)
+	if failure := g.audited(r, &v.Identity, visitScope(r), err); err == nil {
+		err = failure
+	}
 	if err != nil {
 		g.turnAway(w, r, err)
 		return
 	}
 	g.waitBriefly(r.Context())
-	g.o.Page.ServePage(w, r, Visit{Sessions: g.sessions.For(v.tenant), Compactor: g.compactorFor(), LoggedIn: v.loggedIn})
+	g.o.Page.ServePage(w, r, Visit{Sessions: g.sessions.For(v.Tenant), Compactor: g.compactorFor(), LoggedIn: v.loggedIn})
 }
 
 // pageError writes an error of the page: an HTML document for browsers, JSON for other

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -8,11 +9,13 @@ import (
 	"html"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/access"
 )
 
 // A browser cannot send a client key in a header, so a person logs in with it once and
@@ -33,17 +36,16 @@ const (
 
 // visitor is who sends a request for the page.
 type visitor struct {
-	tenant   furl.Tenant
+	Identity
 	loggedIn bool // by the login form
 }
 
 // needsLogin reports whether visitors of the page must identify themselves.
-func (g *guard) needsLogin() bool { return len(g.keys) > 0 || g.tenantBy != "" }
+func (g *guard) needsLogin() bool { return g.required || g.tenantBy != "" }
 
 // loginFields returns the fields that identify a visitor.
 func (g *guard) loginFields() LoginFields {
-	key := len(g.keys) > 0
-	return LoginFields{Key: key, Credential: key && g.usesCredential()}
+	return LoginFields{Key: g.clientKeys, Credential: g.clientKeys && g.usesCredential()}
 }
 
 // usesCredential reports whether the provider's credential is a part of what
@@ -52,28 +54,34 @@ func (g *guard) usesCredential() bool {
 	return g.tenantBy == TenantByCredential || g.tenantBy == TenantByBoth
 }
 
-// visitor returns who sends a request: by its X-Furl-Key, else by the cookie of a
-// login, else by a credential.
-func (g *guard) visitor(r *http.Request, now time.Time) (visitor, error) {
+// visitor returns who sends a request for the page that needs a scope: by its
+// X-Furl-Key, else by the cookie of a login, else by what else identifies a client.
+func (g *guard) visitor(r *http.Request, need Scopes) (visitor, error) {
 	if r.Header.Get(clientKeyHeader) == "" {
-		if !g.needsLogin() {
-			return visitor{}, nil
-		}
 		for i, c := range r.CookiesNamed(loginCookie) {
-			if i == maxLoginCookies {
+			if i == maxLoginCookies || !g.needsLogin() {
 				break
 			}
-			if tenant, ok := g.checkLogin(c.Value, now); ok {
-				return visitor{tenant, true}, nil
+			who, ok := g.checkLogin(c.Value)
+			if !ok {
+				continue
 			}
+			if who.Scopes&need == 0 {
+				return visitor{who, true}, forbidden("%s lacks the scope %s: it has %s", describeClient(&who), need, who.Scopes)
+			}
+			return visitor{who, true}, nil
 		}
 	}
-	shown := withoutProxyLogin(r)
-	if err := g.authorizeClient(shown); err != nil {
-		return visitor{}, err
+	who, err := g.admit(withoutProxyLogin(r), need)
+	return visitor{Identity: who}, err
+}
+
+// visitScope is the scope that a request for the page needs.
+func visitScope(r *http.Request) Scopes {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return access.Read
 	}
-	tenant, err := g.tenant(shown)
-	return visitor{tenant: tenant}, err
+	return access.Change
 }
 
 // withoutProxyLogin returns a request for the page without what looks like a
@@ -93,52 +101,70 @@ func withoutProxyLogin(r *http.Request) *http.Request {
 	return &out
 }
 
+// loginKey is a key of the hash in the cookie, and the client key that it belongs to.
+type loginKey struct {
+	hash []byte
+	key  *access.Key // nil: the provider's credential identifies the tenant
+}
+
 // newLoginKeys returns the keys of the hash in the cookie: one for each client key, or
 // without client keys one for all tenants. Changing what identifies a tenant ends all
 // logins.
-func newLoginKeys(g *guard) (keys [][]byte) {
+func newLoginKeys(g *guard) (keys []loginKey) {
 	derive := func(secret []byte) []byte {
 		mac := hmac.New(sha256.New, secret)
 		fmt.Fprintf(mac, "furl page login\x00%s\x00%s", g.tenantBy, g.tenantSecret)
 		return mac.Sum(nil)
 	}
-	for _, digest := range g.keys {
-		keys = append(keys, derive(digest[:]))
+	all := g.keys.All()
+	for i := range all {
+		if k := &all[i]; k.Scopes&(access.Read|access.Change) != 0 {
+			keys = append(keys, loginKey{derive(k.Hash[:]), k})
+		}
 	}
-	if len(keys) == 0 && len(g.tenantSecret) > 0 {
-		keys = append(keys, derive(g.tenantSecret))
+	if !g.clientKeys && len(g.tenantSecret) > 0 {
+		keys = append(keys, loginKey{derive(g.tenantSecret), nil})
 	}
 	return keys
 }
 
-// newLogin returns the value of the cookie for a login with the i-th of the login keys.
-func (g *guard) newLogin(i int, tenant furl.Tenant, now time.Time) string {
-	claims := strconv.FormatInt(now.Add(loginFor).Unix(), 10) + "." + string(tenant)
-	return claims + "." + base64.RawURLEncoding.EncodeToString(loginHash(g.loginKeys[i], claims))
+// newLogin returns the value of the cookie for a login with one of the login keys.
+func (g *guard) newLogin(key loginKey, tenant furl.Tenant) string {
+	claims := strconv.FormatInt(g.now().Add(loginFor).Unix(), 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(tenant))
+	return claims + "." + base64.RawURLEncoding.EncodeToString(loginHash(key.hash, claims))
 }
 
-// checkLogin returns the tenant of a cookie, and whether the cookie is valid.
-func (g *guard) checkLogin(value string, now time.Time) (tenant furl.Tenant, ok bool) {
+// checkLogin returns who has the cookie of a login, and whether it is valid.
+func (g *guard) checkLogin(value string) (who Identity, ok bool) {
 	claims, hash, ok := cutLast(value, ".")
 	if !ok {
-		return "", false
+		return who, false
 	}
 	until, name, ok := strings.Cut(claims, ".")
 	if !ok {
-		return "", false
+		return who, false
 	}
 	got, err := base64.RawURLEncoding.Strict().DecodeString(hash)
 	if err != nil {
-		return "", false
+		return who, false
+	}
+	tenant, err := base64.RawURLEncoding.Strict().DecodeString(name)
+	if err != nil {
+		return who, false
 	}
 	valid := false
 	for _, key := range g.loginKeys {
-		if hmac.Equal(got, loginHash(key, claims)) {
-			valid = true
+		if !hmac.Equal(got, loginHash(key.hash, claims)) {
+			continue
+		}
+		valid, who = true, Identity{By: access.ByNothing, Scopes: access.Client}
+		if key.key != nil {
+			valid, who = key.key.Usable(g.now()) == nil, key.key.Identity()
 		}
 	}
+	who.Tenant = furl.Tenant(tenant)
 	unix, err := strconv.ParseInt(until, 10, 64)
-	return furl.Tenant(name), valid && err == nil && now.Unix() < unix
+	return who, valid && err == nil && g.now().Unix() < unix
 }
 
 func loginHash(key []byte, claims string) []byte {
@@ -155,45 +181,48 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// identify returns the tenant of what somebody has entered in the login form, and the
-// number of the login key.
-func (g *guard) identify(key, credential string) (tenant furl.Tenant, i int, err error) {
+// identifyLogin returns the tenant of what somebody has entered in the login form, and
+// the login key.
+func (g *guard) identifyLogin(secret, credential string) (tenant furl.Tenant, key loginKey, err error) {
 	fields := g.loginFields()
 	if !fields.Key {
-		key, credential = "", key
+		secret, credential = "", secret
 	}
+	found := g.keys.Find(secret)
+	for _, k := range []*access.Key{found, g.keys.Find(credential)} {
+		if k != nil && k.Scopes == access.Operate {
+			return "", key, forbidden("the operator key is for metrics, status and reload only: use a client key")
+		}
+	}
+	who := Identity{By: access.ByNothing}
 	switch {
-	case g.operators.has(key), g.operators.has(credential):
-		return "", 0, forbidden("the operator key is for metrics, status and reload only: use a client key")
-	case fields.Key && key == "":
-		return "", 0, unauthorized("no client key: enter the key that your agent sends")
-	case fields.Key:
-		if i = g.keys.index(key); i < 0 {
-			return "", 0, unauthorized("unknown client key")
+	case fields.Key && secret == "":
+		return "", key, unauthorized("no client key: enter the key that your agent sends")
+	case fields.Key && found == nil:
+		return "", key, unauthorized("unknown client key")
+	case found != nil:
+		if err := found.Usable(g.now()); err != nil {
+			return "", key, &statusError{http.StatusUnauthorized, err}
 		}
+		who = found.Identity()
+		who.Tenant = furl.Tenant(cmp.Or(found.Tenant, found.Name))
 	}
-	if g.tenantBy == "" {
-		return "", i, nil
+	i := slices.IndexFunc(g.loginKeys, func(k loginKey) bool { return k.key == found })
+	if i < 0 {
+		return "", key, forbidden("%s lacks the scope read", describeClient(&who))
 	}
-	var shown []string
-	if g.usesCredential() {
-		if credential != "" {
-			shown = []string{credential}
-		}
-		if err := checkIdentifying(shown); err != nil {
-			return "", 0, err
-		}
+	shown := &http.Request{Header: http.Header{}, URL: new(url.URL)}
+	if credential != "" {
+		shown.Header.Set("X-Api-Key", credential)
 	}
-	if g.tenantBy == TenantByCredential {
-		key = ""
-	}
-	return TenantOf(g.tenantSecret, key, shown...), i, nil
+	tenant, err = g.tenant(shown, &who, secret)
+	return tenant, g.loginKeys[i], err
 }
 
 // loginForm serves GET /furl/login.
 func (g *Gateway) loginForm(w http.ResponseWriter, r *http.Request) {
 	to := localTarget(r.URL.Query().Get("to"))
-	if _, err := g.guard.visitor(r, g.o.Now()); err == nil {
+	if _, err := g.guard.visitor(r, access.Read); err == nil {
 		http.Redirect(w, r, to, http.StatusSeeOther)
 		return
 	}
@@ -212,14 +241,22 @@ func (g *Gateway) login(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, to, http.StatusSeeOther)
 		return
 	}
-	tenant, i, err := g.guard.identify(strings.TrimSpace(r.PostForm.Get("key")), strings.TrimSpace(r.PostForm.Get("credential")))
+	tenant, key, err := g.guard.identifyLogin(strings.TrimSpace(r.PostForm.Get("key")), strings.TrimSpace(r.PostForm.Get("credential")))
+	who := Identity{By: access.ByNothing, Tenant: tenant}
+	if key.key != nil {
+		who = key.key.Identity()
+		who.Tenant = tenant
+	}
+	if failure := g.audited(r, &who, access.Read, err); err == nil {
+		err = failure
+	}
 	if err != nil {
 		status := apiStatus(err)
 		g.logDenied(r, status, "furl")
 		g.o.Page.ServeLogin(w, g.withLoginFields(r), status, to, err.Error())
 		return
 	}
-	g.setLogin(w, r, g.guard.newLogin(i, tenant, g.o.Now()), loginFor)
+	g.setLogin(w, r, g.guard.newLogin(key, tenant), loginFor)
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 

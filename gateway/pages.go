@@ -95,7 +95,7 @@ func (g *guard) checkOrigin(r *http.Request) (allowed string, err error) {
 	}
 	// A page whose host name resolves to this machine looks like one of the
 	// gateway's (DNS rebinding). If client keys are required, it has none.
-	if host := hostOf(r); len(g.keys) == 0 && !g.isOwnHost(host) {
+	if host := hostOf(r); (!g.clientKeys || g.ambient()) && !g.isOwnHost(host) {
 		return "", fmt.Errorf("requests from pages under the host name %.100q are refused; to allow them, add the name to gateway.hosts in the configuration", host)
 	}
 	return allowed, nil

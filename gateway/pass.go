@@ -18,9 +18,15 @@ func (g *Gateway) passThrough(w http.ResponseWriter, r *http.Request, prefix str
 	rt := to.route
 	n, by := &statusWriter{ResponseWriter: w}, "furl"
 	defer func() { g.logDenied(r, n.status, by) }()
-	if !g.authorizeRequest(n, r, rt) {
+	r, ok := g.authorizeRequest(n, r, rt)
+	if !ok {
 		return
 	}
+	end, ok := g.begin(n, r, rt)
+	if !ok {
+		return
+	}
+	defer end()
 	if to.refusal != nil {
 		g.log.Info("request refused: unknown provider", "path", upstream.Path(r.URL), "status", to.refusal.Status)
 		g.refuse(n, rt, to.refusal)
@@ -31,7 +37,9 @@ func (g *Gateway) passThrough(w http.ResponseWriter, r *http.Request, prefix str
 	u.RawPath = strings.TrimPrefix(u.RawPath, prefix)
 	body := g.newPacedBody(n, r)
 	out := *r
-	out.URL, out.Body = &u, body
+	read := &countedBody{ReadCloser: body}
+	out.URL, out.Body = &u, read
+	defer func() { g.counts(identityOf(r.Context()).Tenant, read.n+n.written) }()
 	g.forward(n, &out, &forwarding{
 		transport:       rt.up,
 		responseStarted: func(*http.Response) { by = "provider" },
@@ -56,7 +64,7 @@ func (g *Gateway) refuseWebSocket(prefix string, rt *route) http.HandlerFunc {
 			return
 		}
 		n := &statusWriter{ResponseWriter: w}
-		if g.authorizeRequest(n, r, rt) {
+		if _, ok := g.authorizeRequest(n, r, rt); ok {
 			g.refuse(n, rt, &protocol.Refusal{Status: http.StatusUpgradeRequired, Message: "furl: WebSocket is not supported; send each request by POST"})
 		}
 		g.logDenied(r, n.status, "furl")

@@ -189,9 +189,10 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, rt *route, err er
 // the client does not accept data.
 type statusWriter struct {
 	http.ResponseWriter
-	status int
-	stall  time.Duration // timeout of a write; 0: none
-	rc     *http.ResponseController
+	status  int
+	written int64         // bytes of the body
+	stall   time.Duration // timeout of a write; 0: none
+	rc      *http.ResponseController
 }
 
 // control returns the ResponseController of the client's connection. Not every
@@ -218,7 +219,9 @@ func (n *statusWriter) Write(p []byte) (int, error) {
 	if n.stall > 0 {
 		_ = n.control().SetWriteDeadline(time.Now().Add(n.stall))
 	}
-	return n.ResponseWriter.Write(p)
+	written, err := n.ResponseWriter.Write(p)
+	n.written += int64(written)
+	return written, err
 }
 
 // Unwrap supports http.ResponseController.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/membudget"
 )
 
@@ -24,6 +25,8 @@ type sharedState struct {
 	echoes           echoes
 	background       background
 	denials          denials
+	refusals         refusals
+	usage            access.Usage // of tenants
 	metrics          *metrics
 }
 

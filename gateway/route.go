@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
 )
@@ -48,7 +49,7 @@ func (g *Gateway) routes() {
 	g.mux.HandleFunc("GET /{$}", g.root)
 	g.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	g.mux.HandleFunc("GET /readyz", g.ready)
-	g.mux.HandleFunc("GET /metrics", g.forOperators(g.metrics.handler()))
+	g.mux.HandleFunc("GET /metrics", g.authorized(access.Operate, g.metrics.handler()))
 	g.apiRoutes()
 	g.pageRoutes()
 }

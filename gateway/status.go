@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/upstream"
@@ -27,6 +28,9 @@ type Status struct {
 	// Anthropic and OpenAI are the upstream addresses, "" if not configured.
 	Anthropic string `json:"anthropic,omitempty"`
 	OpenAI    string `json:"openai,omitempty"`
+	// CertificateExpires is when the gateway's certificate expires, zero if its
+	// connections are not encrypted.
+	CertificateExpires time.Time `json:"certificate_expires,omitzero"`
 	// Keys reports whether client keys are required, Tenants whether sessions
 	// are separated by tenant.
 	Keys    bool `json:"keys"`
@@ -38,6 +42,10 @@ type Status struct {
 	// number of sessions in memory.
 	UnderWay int `json:"requests_under_way"`
 	Sessions int `json:"sessions_in_memory"`
+	// Limits are those of the tenant, nil if it has none. BytesToday is what it has
+	// used of its bytes per day.
+	Limits     *access.Limits `json:"limits,omitempty"`
+	BytesToday int64          `json:"bytes_today,omitempty"`
 	// Totals is nil in the status of one tenant.
 	*Totals
 }
@@ -61,14 +69,17 @@ func (g *Gateway) status(r *http.Request) (any, error) {
 	st := &Status{
 		Version: g.o.Version, Started: g.started, Now: g.o.Now().UTC(), NotReady: g.notReady(r.Context()), DryRun: g.o.DryRun,
 		Anthropic: addressOf(g.up.Anthropic), OpenAI: addressOf(g.up.OpenAI),
-		Keys: len(g.o.ClientKeys) > 0, Tenants: len(g.o.TenantSecret) > 0,
+		Keys: g.guard.required, Tenants: len(g.o.TenantSecret) > 0,
 	}
-	if g.guard.authorizeOperator(r) != nil {
-		own, err := g.sessionsOf(r)
-		if err != nil {
-			return nil, err
-		}
+	if g.o.Certificate != nil {
+		st.CertificateExpires = g.o.Certificate().NotAfter.UTC()
+	}
+	if !identityOf(r.Context()).Scopes.Has(access.Operate) {
+		own := g.sessionsOf(r)
 		st.Tenant = own.Tenant()
+		if l := g.o.Limits.Of(st.Tenant); l != (access.Limits{}) {
+			st.Limits, st.BytesToday = &l, g.usage.Bytes(g.o.Now(), st.Tenant)
+		}
 		st.UnderWay, st.Sessions = g.inFlightByTenant.count(st.Tenant), own.Stats().Own
 		return st, nil
 	}

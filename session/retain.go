@@ -18,18 +18,40 @@ import (
 type Retention struct {
 	Age  time.Duration // since the last activity; 0: no limit
 	Size int64         // of the store, in bytes; 0: no limit
+	// Tenants has other ages for some tenants; 0: no limit.
+	Tenants map[furl.Tenant]time.Duration
+}
+
+// ageOf returns the age of a tenant's sessions.
+func (r *Retention) ageOf(t furl.Tenant) time.Duration {
+	if age, ok := r.Tenants[t]; ok {
+		return age
+	}
+	return r.Age
+}
+
+// Shortest returns the shortest age of any tenant, 0 if there is none.
+func (r *Retention) Shortest() time.Duration {
+	shortest := r.Age
+	for _, age := range r.Tenants {
+		if age > 0 && (shortest == 0 || age < shortest) {
+			shortest = age
+		}
+	}
+	return shortest
 }
 
 // minIdle is how long a session is kept after a write in any case, because it may be
 // in use.
 const minIdle = time.Hour
 
-// Retain deletes sessions by a retention and returns them. It covers the sessions of
+// Retain deletes sessions by a retention and returns them. It deletes none under legal
+// hold. It covers the sessions of
 // all tenants, or of this tenant if the store cannot list tenants
 // (storage.TenantLister). It returns an error if the store cannot delete, or if Size
 // is set and the store cannot report its size.
 func (a *Sessions) Retain(ctx context.Context, r Retention) ([]storage.SessionInfo, error) {
-	if r == (Retention{}) {
+	if r.Shortest() == 0 && r.Size <= 0 {
 		return nil, nil
 	}
 	if _, ok := a.store.(storage.Deleter); !ok {
@@ -39,13 +61,19 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]storage.SessionIn
 	if err != nil {
 		return nil, fmt.Errorf("retention: %w", err)
 	}
+	holds, err := storage.Holds(ctx, a.store)
+	if err != nil {
+		return nil, fmt.Errorf("retention: %w", err)
+	}
+	infos = slices.DeleteFunc(infos, func(info storage.SessionInfo) bool { return storage.HoldOf(holds, info.SessionKey) != nil })
 	slices.SortStableFunc(infos, func(x, y storage.SessionInfo) int { return x.Newest().Compare(y.Newest()) }) // oldest first
 	now := a.o.Now().Round(0)
 	var gone []storage.SessionInfo
-	if r.Age > 0 {
+	if r.Shortest() > 0 {
 		var old, young []storage.SessionInfo
 		for _, info := range infos {
-			if now.Sub(info.Newest()) <= r.Age || now.Sub(info.Updated) < min(minIdle, r.Age) {
+			age := r.ageOf(info.Tenant)
+			if age == 0 || now.Sub(info.Newest()) <= age || now.Sub(info.Updated) < min(minIdle, age) {
 				young = append(young, info)
 				continue
 			}
@@ -67,7 +95,8 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]storage.SessionIn
 // cannot list them.
 func (a *Sessions) Tenants(ctx context.Context) ([]furl.Tenant, error) {
 	if lister, ok := a.store.(storage.TenantLister); ok {
-		return lister.Tenants(ctx)
+		list, err := lister.Tenants(ctx)
+		return slices.DeleteFunc(list, func(t furl.Tenant) bool { return t == storage.HoldTenant }), err
 	}
 	return []furl.Tenant{a.tenant}, nil
 }

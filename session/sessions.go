@@ -345,7 +345,8 @@ func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo
 	return fits[at], nil
 }
 
-// Delete deletes a session. If the store cannot delete, the error wraps
+// Delete deletes a session. If it is under legal hold, the error is a
+// *storage.HeldError. If the store cannot delete, the error wraps
 // errors.ErrUnsupported.
 func (a *Sessions) Delete(ctx context.Context, id furl.SessionID) error {
 	d, ok := a.store.(storage.Deleter)
@@ -353,6 +354,9 @@ func (a *Sessions) Delete(ctx context.Context, id furl.SessionID) error {
 		return fmt.Errorf("delete session %s: the store does not support deleting: %w", id, errors.ErrUnsupported)
 	}
 	key := furl.SessionKey{Tenant: a.tenant, Session: id}
+	if err := storage.CheckHeld(ctx, a.store, key); err != nil {
+		return err
+	}
 	if err := d.Delete(ctx, key); err != nil {
 		return fmt.Errorf("delete session %s: %w", id, err)
 	}

@@ -127,6 +127,8 @@ type Meta struct {
 	// Ledger has the savings of the session's requests. It is nil for imported
 	// sessions, copies, and sessions recorded before it existed.
 	Ledger *Ledger `json:"ledger,omitempty"`
+	// Holds are the legal holds of the store. Only the session that has them sets them.
+	Holds []Hold `json:"legal_holds,omitempty"`
 }
 
 // The values of Meta.TitleBy.
@@ -139,6 +141,7 @@ const (
 func (m Meta) Clone() Meta {
 	m.Settings = maps.Clone(m.Settings)
 	m.Windows = maps.Clone(m.Windows)
+	m.Holds = slices.Clone(m.Holds)
 	if m.Ledger != nil {
 		l := *m.Ledger
 		l.Days = slices.Clone(l.Days)

@@ -31,6 +31,9 @@ func serves(c *config.Config, file string) (note string, err error) {
 	if exposed := privateFiles(c, file); len(exposed) > 0 {
 		return "", exposed[0]
 	}
+	if err := new(serveFlags).useTLS(s, c, file); err != nil {
+		return "", err
+	}
 	if c.Gateway.Tenants {
 		s.tenants = []byte("not the secret of the gateway")
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/session"
@@ -26,7 +28,9 @@ func deleteCommand(p program) *cobra.Command {
 		Short: "Delete sessions permanently",
 		Long: `Deletes sessions with their records, search index entries and embeddings, and
 overwrites them in the file. This cannot be undone, so furl asks for confirmation.
-Only this command and the retention of the configuration delete sessions.`,
+Only this command, the page and the retention of the configuration delete sessions. None
+deletes a session under legal hold (furl hold). The last line, and "report" in JSON, say
+what was deleted.`,
 		Example: `  furl delete 01jd5 --dry-run
   furl delete 01jd5 --yes
   furl delete --older-than 90d`,
@@ -74,12 +78,18 @@ Only this command and the retention of the configuration delete sessions.`,
 					}
 				}
 			}
+			doomed, held, err := withoutHeld(ctx, store, doomed, len(args))
+			if err != nil {
+				return err
+			}
 			if !dry && !yes && len(doomed) > 0 {
 				if err := confirm(cmd, fmt.Sprintf("Delete %s permanently?", describe(doomed))); err != nil {
 					return err
 				}
 			}
+			report := deletionReport{}
 			for _, info := range doomed {
+				report.add(ctx, store, info)
 				if dry {
 					break
 				}
@@ -91,7 +101,7 @@ Only this command and the retention of the configuration delete sessions.`,
 				}
 			}
 			if f.json {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"deleted": sessionsJSON(doomed), "dry_run": dry})
+				return printJSON(cmd.OutOrStdout(), map[string]any{"deleted": sessionsJSON(doomed), "dry_run": dry, "report": report, "held": sessionsJSON(held)})
 			}
 			verb := "deleted"
 			if dry {
@@ -100,8 +110,13 @@ Only this command and the retention of the configuration delete sessions.`,
 			for _, info := range doomed {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s %s  %s, %s\n", verb, info.Session, numbers.Count(info.Messages, "message"), truncate(info.Title, 60))
 			}
+			for _, info := range held {
+				fmt.Fprintf(cmd.OutOrStdout(), "kept %s, which is under legal hold\n", info.Session)
+			}
 			if len(doomed) == 0 {
 				fmt.Fprintln(cmd.OutOrStdout(), "No sessions are that old.")
+			} else {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", verb, report.words())
 			}
 			return nil
 		},
@@ -120,22 +135,29 @@ func (f *storeFlags) expire(cmd *cobra.Command, store storage.Store) error {
 	if err != nil {
 		return err
 	}
-	if c.Retention == (config.Retention{}) {
+	r := retentionOf(c)
+	if r.Shortest() == 0 && r.Size == 0 {
 		return errors.New("no retention in the configuration file: sessions never expire")
 	}
 	all, err := f.sessions(store)
 	if err != nil {
 		return err
 	}
-	gone, err := all.Retain(cmd.Context(), session.Retention{Age: c.Retention.Age, Size: c.Retention.Size})
+	gone, err := all.Retain(cmd.Context(), r)
+	report := deletionReport{}
+	for _, info := range gone {
+		report.add(cmd.Context(), nil, info)
+	}
 	if f.json {
-		return errors.Join(err, printJSON(cmd.OutOrStdout(), map[string]any{"deleted": sessionsJSON(gone), "dry_run": false}))
+		return errors.Join(err, printJSON(cmd.OutOrStdout(), map[string]any{"deleted": sessionsJSON(gone), "dry_run": false, "report": report}))
 	}
 	for _, info := range gone {
 		fmt.Fprintf(cmd.OutOrStdout(), "deleted %s  %s, %s\n", info.Session, numbers.Count(info.Messages, "message"), truncate(info.Title, 60))
 	}
 	if len(gone) == 0 && err == nil {
 		fmt.Fprintln(cmd.OutOrStdout(), "No sessions have expired.")
+	} else if err == nil {
+		fmt.Fprintf(cmd.OutOrStdout(), "deleted %s\n", report.words())
 	}
 	return err
 }
@@ -162,4 +184,71 @@ func confirm(cmd *cobra.Command, question string) error {
 		return errors.New("nothing was deleted")
 	}
 	return nil
+}
+
+// retentionOf returns the retention of a configuration.
+func retentionOf(c *config.Config) session.Retention {
+	r := session.Retention{Age: c.Retention.Age, Size: c.Retention.Size}
+	if len(c.Retention.Tenants) > 0 {
+		r.Tenants = make(map[furl.Tenant]time.Duration)
+	}
+	for name, age := range c.Retention.Tenants {
+		if name == localName {
+			name = string(localTenant)
+		}
+		r.Tenants[furl.Tenant(name)] = age
+	}
+	return r
+}
+
+// withoutHeld removes the sessions under legal hold. If one of the first named ones is
+// held, it returns the error instead.
+func withoutHeld(ctx context.Context, store storage.Store, infos []storage.SessionInfo, named int) (free, held []storage.SessionInfo, err error) {
+	holds, err := storage.Holds(ctx, store)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, info := range infos {
+		h := storage.HoldOf(holds, info.SessionKey)
+		switch {
+		case h == nil:
+			free = append(free, info)
+		case i < named:
+			return nil, nil, &storage.HeldError{Session: info.SessionKey, Hold: *h}
+		default:
+			held = append(held, info)
+		}
+	}
+	return free, held, nil
+}
+
+// deletionReport says what was deleted, or would be.
+type deletionReport struct {
+	Sessions int   `json:"sessions"`
+	Records  int   `json:"records"`
+	Messages int   `json:"messages"`
+	Bytes    int64 `json:"bytes"` // of the messages on the wire
+	// Indexed is the number of records that were in the search index, 0 if unknown.
+	Indexed int `json:"indexed_records"`
+}
+
+// add adds a session that is not deleted yet. Without a store, the index is unknown.
+func (r *deletionReport) add(ctx context.Context, store storage.Store, info storage.SessionInfo) {
+	r.Sessions++
+	r.Records += int(info.Records)
+	r.Messages += info.Messages
+	r.Bytes += info.Bytes
+	if s, ok := store.(storage.Searchable); ok {
+		if n, err := s.Indexed(ctx, info.SessionKey); err == nil { // the report is not worth failing for
+			r.Indexed += int(n)
+		}
+	}
+}
+
+func (r *deletionReport) words() string {
+	text := fmt.Sprintf("in total %s, %s, %s", numbers.Count(r.Sessions, "session"), numbers.Count(r.Records, "record"), bytesSize(r.Bytes))
+	if r.Indexed > 0 {
+		text += ", " + numbers.Count(r.Indexed, "record") + " in the search index"
+	}
+	return text
 }

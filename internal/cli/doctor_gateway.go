@@ -43,6 +43,7 @@ type gatewayDoctor struct {
 	url      *url.URL
 	key      string // for the gateway, "" for none
 	http     *http.Client
+	own      *http.Client // for the gateway; nil: http
 	getenv   func(string) string
 	now      func() time.Time
 	findings []finding
@@ -60,7 +61,7 @@ func (f *storeFlags) examineGateway(cmd *cobra.Command, address string, only boo
 	d := &gatewayDoctor{getenv: os.Getenv, now: time.Now, http: plainClient()}
 	c, file := d.config(f.config, f.program)
 	if address == configuredGateway {
-		address = cmp.Or(c.Gateway.Listen, config.DefaultListen)
+		address = gatewayAt(cmp.Or(c.Gateway.Listen, config.DefaultListen), c)
 	}
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
@@ -70,10 +71,14 @@ func (f *storeFlags) examineGateway(cmd *cobra.Command, address string, only boo
 		return badUsage("invalid --gateway %s: expected an address such as http://%s", address, config.DefaultListen)
 	}
 	d.url = &url.URL{Scheme: d.url.Scheme, Host: reachableHost(d.url.Host)}
+	if d.url.Scheme == "https" {
+		d.trust(c, file)
+	}
 	if only {
 		return d.ready(cmd.Context())
 	}
 	d.keys(c, file)
+	d.access(c, file)
 	d.examine(cmd.Context())
 	return d.report(cmd.OutOrStdout(), f.json)
 }
@@ -149,6 +154,9 @@ func (d *gatewayDoctor) ask(ctx context.Context, method, path string) (*http.Res
 	}
 	if d.key != "" {
 		req.Header.Set("X-Furl-Key", d.key)
+	}
+	if d.own != nil {
+		return d.own.Do(req)
 	}
 	return d.http.Do(req)
 }
@@ -233,6 +241,7 @@ func (d *gatewayDoctor) judge(st *gateway.Status) {
 	if st.DryRun {
 		d.found("dry run", findingWarning, "set gateway.dry_run: false, or omit --dry-run", "dry run: it reports what it would hide, and hides nothing")
 	}
+	d.certificate(st.CertificateExpires)
 	d.totals(st)
 }
 

@@ -73,7 +73,7 @@ func (e *expiry) expire(ctx context.Context) {
 		ahead = 0
 	}
 	e.last = now
-	if r.Age > 0 && ahead > r.Age {
+	if age := r.Shortest(); age > 0 && ahead > age {
 		e.log.Warn("clock is far ahead of the newest record: waiting an hour before deleting expired sessions", "clock", now, "ahead", ahead.Round(time.Second))
 		return
 	}

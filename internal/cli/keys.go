@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/furlhq/furl/internal/config"
@@ -42,7 +41,7 @@ func readKeys(setting, variable, name, file string) (keys []string, err error) {
 		}
 	}
 	if name != "" {
-		text, err := readPrivate(relativeTo(name, file))
+		text, err := readPrivate(config.Beside(file, name))
 		if err != nil {
 			return nil, fmt.Errorf("%s_file: %w", setting, err)
 		}
@@ -65,21 +64,13 @@ func keysIn(text, separator string) (keys []string) {
 	return keys
 }
 
-// relativeTo returns a path of a configuration file, which is relative to its folder.
-func relativeTo(name, file string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(filepath.Dir(file), name)
-}
-
 // privateFiles checks the files with secrets that a configuration uses. It returns an
 // error for each one that other users can read.
 func privateFiles(c *config.Config, file string) (exposed []*exposedError) {
 	var names []string
-	for _, name := range []string{c.Gateway.ClientKeysFile, c.Gateway.OperatorKeyFile} {
+	for _, name := range []string{c.Gateway.ClientKeysFile, c.Gateway.OperatorKeyFile, c.Gateway.KeysFile, c.Gateway.TLS.KeyFile} {
 		if name != "" {
-			names = append(names, relativeTo(name, file))
+			names = append(names, config.Beside(file, name))
 		}
 	}
 	if name, err := tenantSecretFile(); c.Gateway.Tenants && err == nil {

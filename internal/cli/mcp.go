@@ -168,6 +168,14 @@ func (f *mcpFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	own := mcpserver.Options{Project: f.workingFolder(), Version: version(), Logger: f.log}
+	accesses, err := openAudit(c, file)
+	if err != nil {
+		return err
+	}
+	if accesses != nil {
+		defer func() { err = errors.Join(err, accesses.Close()) }()
+		own.Access = auditMCP(accesses, c.Audit.Required)
+	}
 	group, working := errgroup.WithContext(ctx)
 	if f.follow || c.MCP.Follow && !cmd.Flags().Changed("follow") {
 		follower, err := f.follower(working, store, c)

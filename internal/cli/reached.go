@@ -1,6 +1,21 @@
 package cli
 
-import "net"
+import (
+	"net"
+	"strings"
+
+	"github.com/furlhq/furl/internal/config"
+)
+
+// gatewayAt returns the URL for clients on this machine of a gateway that listens on an
+// address with a configuration.
+func gatewayAt(listen string, c *config.Config) string {
+	url := reachedAt(listen)
+	if c.Gateway.TLS.CertFile != "" {
+		url = "https" + strings.TrimPrefix(url, "http")
+	}
+	return url
+}
 
 // reachedAt returns the URL for clients on this machine of a server that listens on an
 // address. Addresses for all interfaces, such as 0.0.0.0, become 127.0.0.1.

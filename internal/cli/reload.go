@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -36,7 +38,7 @@ func (l *live) keys() gatewayKeys { return gatewayKeys{l.options.ClientKeys, l.o
 
 // live computes the settings. Providers with the same address keep their connections.
 func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, error) {
-	l := &live{retention: session.Retention{Age: c.Retention.Age, Size: c.Retention.Size}}
+	l := &live{retention: retentionOf(c)}
 	level := cmp.Or(f.level, c.Gateway.Log, f.usual, "info")
 	if err := l.level.UnmarshalText([]byte(level)); err != nil {
 		return nil, badUsage("invalid log level %q: choose debug, info, warn or error", level)
@@ -70,7 +72,7 @@ func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, er
 			return nil, usageError{err}
 		}
 	}
-	return l, blame(f.listen, gateway.CheckListen(s.listen, l.options.ClientKeys))
+	return l, blame(f.listen, gateway.CheckListen(s.listen, &l.options))
 }
 
 // blame makes an error a usage error if the value is that of a flag and not of the
@@ -90,11 +92,17 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) 
 		Summaries:    gateway.SummaryOptions{Model: c.Summaries.Model, Key: c.Summaries.Key(), AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout},
 		KeepAlive:    c.Gateway.KeepAlive,
 		TenantSecret: s.tenants, TenantBy: gateway.TenantBy(c.Gateway.TenantBy),
-		Tracer: s.traces.tracer(),
+		AuditRequired: s.config.Audit.Required, Tracer: s.traces.tracer(), Certificate: s.certificate(),
 		Reload: func(ctx context.Context) (*gateway.Reloaded, error) { return f.reload(ctx, s) },
+	}
+	if s.audit != nil {
+		o.Audit = s.audit
 	}
 	if f.hasPage(c) {
 		o.Page = s.page
+	}
+	if err := accessOptions(&o, c, file); err != nil {
+		return o, err
 	}
 	keys, err := keysOf(c, file)
 	o.ClientKeys, o.OperatorKeys = keys.clients, keys.operators
@@ -145,6 +153,12 @@ func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
 	if err != nil {
 		return nil, err
 	}
+	renewed := false
+	if s.tls != nil {
+		if renewed, err = s.tls.Refresh(time.Now()); err != nil {
+			return nil, fmt.Errorf("gateway.tls: %w", err)
+		}
+	}
 	next, err := s.gateway.Load().With(l.up, &l.options)
 	if err != nil {
 		return nil, err
@@ -157,6 +171,13 @@ func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
 	s.retention.Store(&l.retention)
 	done := &gateway.Reloaded{File: file}
 	done.Changed, done.NeedRestart = config.Changes(s.config, c)
+	if renewed {
+		done.Changed = append(done.Changed, "gateway.tls")
+	}
+	if c.Gateway.KeysFile != "" && !reflect.DeepEqual(s.named.All(), l.options.Keys.All()) && !slices.Contains(done.Changed, "gateway.keys_file") {
+		done.Changed = append(done.Changed, "gateway.keys_file")
+	}
+	s.named = l.options.Keys
 	keys := l.keys()
 	for _, file := range []struct {
 		setting, name string

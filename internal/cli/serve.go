@@ -24,7 +24,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/audit"
+	"github.com/furlhq/furl/internal/certs"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/web"
 	"github.com/furlhq/furl/recall"
@@ -119,15 +122,18 @@ type settings struct {
 	vectors  *recall.Vectors // nil: no embeddings
 	tenants  []byte          // key of the hash that identifies tenants; nil: a single tenant
 	page     *web.Page
-	traces   *traces      // nil: tracing is off
-	received atomic.Int64 // requests, without those to furl's API
+	traces   *traces       // nil: tracing is off
+	tls      *certs.Server // nil: connections are not encrypted
+	received atomic.Int64  // requests, without those to furl's API
 	listen   string
+	audit    *audit.Log // nil: accesses are not written down
 	log      *slog.Logger
 
 	// Changed by reload.
 	reloading sync.Mutex
 	config    *config.Config
 	keys      gatewayKeys
+	named     *access.Keys
 	keyless   bool                        // started without client keys
 	providers map[string]*upstream.Client // by address
 	gateway   atomic.Pointer[gateway.Gateway]
@@ -139,7 +145,11 @@ func (s *settings) close() error {
 	for _, up := range s.providers {
 		up.Close()
 	}
-	return errors.Join(s.traces.close(), s.store.Close())
+	var err error
+	if s.audit != nil {
+		err = s.audit.Close()
+	}
+	return errors.Join(err, s.traces.close(), s.store.Close())
 }
 
 // settings reads the configuration file and opens the store.
@@ -158,6 +168,12 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 		if s.tenants, err = tenantSecret(); err != nil {
 			return nil, err
 		}
+	}
+	if err := f.useTLS(s, c, file); err != nil {
+		return nil, err
+	}
+	if s.audit, err = openAudit(c, file); err != nil {
+		return nil, err
 	}
 	s.page = web.New(&web.Options{Version: version(), Logger: s.log})
 	l, err := f.live(s, c, file)
@@ -200,7 +216,7 @@ func (s *settings) useStore(l *live) (err error) {
 		return err
 	}
 	s.gateway.Store(g)
-	s.keys, s.keyless = l.keys(), len(l.options.ClientKeys) == 0
+	s.keys, s.named, s.keyless = l.keys(), l.options.Keys, len(l.options.ClientKeys) == 0
 	s.retention.Store(&l.retention)
 	s.level.Set(l.level)
 	return nil
@@ -315,10 +331,18 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	log.SetOutput(libraries{s.log})
 	defer log.SetOutput(was)
 	srv.Protocols.SetHTTP1(true)
-	srv.Protocols.SetUnencryptedHTTP2(true)
+	listen, url := srv.Serve, reachedAt(ln.Addr().String())
+	if s.tls != nil {
+		srv.Protocols.SetHTTP2(true)
+		srv.TLSConfig = s.tls.Config()
+		listen = func(ln net.Listener) error { return srv.ServeTLS(ln, "", "") }
+		url = gatewayAt(ln.Addr().String(), s.config)
+	} else {
+		srv.Protocols.SetUnencryptedHTTP2(true)
+	}
 	group, working := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		if err := listen(ln); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve: %w", err)
 		}
 		return nil
@@ -326,10 +350,13 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	if !f.only {
 		s.goMaintain(working, group)
 	}
+	if s.tls != nil {
+		group.Go(func() error { return s.tls.Run(working, s.log) })
+	}
 	group.Go(func() error { return f.onHangup(working, s, hangups) })
 	group.Go(func() error { return whenIdle(working, s.sessions) })
 	group.Go(func() error {
-		err := while(working, s, reachedAt(ln.Addr().String()))
+		err := while(working, s, url)
 		s.gateway.Load().Drain()
 		if !f.running {
 			s.awaitBalancer()
@@ -413,7 +440,7 @@ func (f *serveFlags) environment(w io.Writer) error {
 	if !ok || !client.PrintsEnv() {
 		return badUsage("unknown agent %q: choose one of %s", f.printEnv, strings.Join(agentNames(), ", "))
 	}
-	url := reachedAt(cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen))
+	url := gatewayAt(cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen), c)
 	_, err = io.WriteString(w, envText(client, url))
 	return err
 }

@@ -129,7 +129,7 @@ func (f *setupFlags) gatewayURL() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return reachedAt(cmp.Or(c.Gateway.Listen, config.DefaultListen)), nil
+	return gatewayAt(cmp.Or(c.Gateway.Listen, config.DefaultListen), c), nil
 }
 
 // plan plans the setup, or its undoing, of an agent or of the service.

@@ -111,7 +111,8 @@ func tenantsOf(ctx context.Context, store storage.Store) ([]furl.Tenant, error) 
 	if !ok {
 		return nil, errors.New("this store does not support listing tenants")
 	}
-	return lister.Tenants(ctx)
+	list, err := lister.Tenants(ctx)
+	return slices.DeleteFunc(list, func(t furl.Tenant) bool { return t == storage.HoldTenant }), err
 }
 
 func tenantWord(t furl.Tenant) string {
@@ -355,6 +356,9 @@ func (m *tenantMover) chosen(ctx context.Context, names []string) (chosen []stor
 // session moves a session, including records that are appended meanwhile.
 func (m *tenantMover) session(ctx context.Context, deleter storage.Deleter, info storage.SessionInfo) (jsonMoved, error) {
 	line := jsonMoved{Session: info.Session, As: info.Session, Title: info.Title, Messages: info.Messages}
+	if err := storage.CheckHeld(ctx, m.store, info.SessionKey); err != nil { // its original would be deleted
+		return line, err
+	}
 	for copied := -1; ; {
 		var records []furl.Record
 		for r, err := range m.store.Read(ctx, info.SessionKey, 0) {

@@ -47,6 +47,8 @@ type Config struct {
 	// Summaries says who writes the summaries of policies that show them, in
 	// furl serve.
 	Summaries Summaries `yaml:"summaries"`
+	// Audit is about the log of accesses.
+	Audit Audit `yaml:"audit"`
 	// Telemetry is about what furl serve tells others of its work.
 	Telemetry Telemetry `yaml:"telemetry"`
 	// Chat is about furl's own agent.
@@ -108,6 +110,8 @@ type Gateway struct {
 	// empty, the providers' own; "none" serves none.
 	Anthropic string `yaml:"anthropic"`
 	OpenAI    string `yaml:"openai"`
+	// TLS is the certificate to listen with.
+	TLS TLS `yaml:"tls"`
 	// ClientKeysEnv names the environment variable with the keys, separated
 	// by commas, one of which clients must show.
 	ClientKeysEnv string `yaml:"client_keys_env"`
@@ -115,6 +119,10 @@ type Gateway struct {
 	// with the configuration. Unless the path is absolute, it is beside the
 	// configuration's own file.
 	ClientKeysFile string `yaml:"client_keys_file"`
+	// KeysFile is the file of named keys, which furl keys manages.
+	KeysFile string `yaml:"keys_file"`
+	// TrustedProxy is a proxy that identifies clients.
+	TrustedProxy TrustedProxy `yaml:"trusted_proxy"`
 	// OperatorKeyEnv and OperatorKeyFile are where the keys of the operator
 	// are, in the same way.
 	OperatorKeyEnv  string `yaml:"operator_key_env"`
@@ -124,6 +132,10 @@ type Gateway struct {
 	// client keys, else credential.
 	Tenants  bool   `yaml:"tenants"`
 	TenantBy string `yaml:"tenant_by"`
+	// OIDC is an issuer of tokens that identify clients.
+	OIDC OIDC `yaml:"oidc"`
+	// Limits are what each tenant may use.
+	Limits Limits `yaml:"limits"`
 	// Hosts are further names under which furl's API is addressed.
 	Hosts []string `yaml:"hosts"`
 	// Origins are the web pages and applications, such as https://app.example
@@ -194,6 +206,8 @@ type Rule struct {
 type Retention struct {
 	Age  time.Duration `yaml:"age"`  // since the newest record; 0: no limit
 	Size int64         `yaml:"size"` // of the store, in bytes; 0: no limit
+	// Tenants has other ages for some tenants, by their names.
+	Tenants map[string]time.Duration `yaml:"tenants"`
 }
 
 // Embeddings is an endpoint that speaks OpenAI's embeddings API.
@@ -416,6 +430,7 @@ policy: auto
 # retention:
 #   age: 90d
 #   size: 20GB
+#   tenants: {acme: 30d}
 
 # Vectors for search, from a server with OpenAI's embeddings API.
 # embeddings:
@@ -430,6 +445,12 @@ policy: auto
 #   key_env: SUMMARIES_KEY
 #   at_once: 4
 #   timeout: 5m
+
+# The log of who has read, changed, exported or deleted what.
+# audit:
+#   file: audit.jsonl
+#   required: false
+#   max_size: 100MB
 
 # OpenTelemetry traces of furl serve, without message contents. The variables
 # OTEL_… apply too.
@@ -471,12 +492,35 @@ policy: auto
 #   listen: 127.0.0.1:7410
 #   anthropic: https://api.anthropic.com
 #   openai: https://api.openai.com
+#   tls:
+#     cert_file: cert.pem
+#     key_file: key.pem
+#     client_ca_file: clients.pem
+#     client_cert: required
+#     client_identity: subject
 #   client_keys_env: FURL_CLIENT_KEYS
 #   client_keys_file: client-keys
+#   keys_file: client-keys.json
+#   trusted_proxy:
+#     header: X-Auth-User
+#     networks: [10.0.0.0/8]
 #   operator_key_env: FURL_OPERATOR_KEY
 #   operator_key_file: operator-key
 #   tenants: false
 #   tenant_by: key
+#   oidc:
+#     issuer: https://login.example
+#     audience: furl
+#     tenant_claim: sub
+#     scopes_claim: groups
+#     scopes: {agents: [proxy, read, change]}
+#   limits:
+#     requests_per_minute: 600
+#     concurrent: 50
+#     bytes_per_day: 5GB
+#     sessions: 10000
+#     tenants:
+#       acme: {requests_per_minute: 6000}
 #   hosts: [furl.internal]
 #   origins: [https://app.example]
 #   max_body: 64MB

@@ -34,6 +34,9 @@ type Options struct {
 	// Importing, if set, returns a sentence about recordings that are being
 	// imported, "" if there are none.
 	Importing func() string
+	// Access, if set, is called before each call of a tool and each read of a resource,
+	// with its name. An error refuses it.
+	Access func(ctx context.Context, name string) error
 	// Logger gets calls with their durations and failures, never their arguments or
 	// results. If nil, nothing is logged.
 	Logger *slog.Logger
@@ -82,7 +85,7 @@ func New(all *session.Sessions, opts *Options) *Server {
 	s.addTools()
 	s.addResources()
 	s.addPrompts()
-	s.mcp.AddReceivingMiddleware(s.logCalls, s.limit, s.listResources)
+	s.mcp.AddReceivingMiddleware(s.logCalls, s.checkAccess, s.limit, s.listResources)
 	return s
 }
 
@@ -173,4 +176,25 @@ func (s *Server) failure(what string, err error) error {
 		s.log.Warn(what+" failed", "error", err)
 	}
 	return errors.New(what + " failed; try again later")
+}
+
+// checkAccess calls Options.Access.
+func (s *Server) checkAccess(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if s.o.Access != nil {
+			name := ""
+			switch p := req.GetParams().(type) {
+			case *mcp.CallToolParamsRaw:
+				name = p.Name
+			case *mcp.ReadResourceParams:
+				name = p.URI
+			}
+			if name != "" {
+				if err := s.o.Access(ctx, name); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return next(ctx, method, req)
+	}
 }

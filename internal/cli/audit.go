@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl/internal/access"
+	"github.com/furlhq/furl/internal/audit"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
+)
+
+// openAudit opens the audit log of the configuration, nil if there is none.
+func openAudit(c *config.Config, file string) (*audit.Log, error) {
+	if c.Audit.File == "" {
+		return nil, nil
+	}
+	return audit.Open(config.Beside(file, c.Audit.File), &audit.Options{MaxSize: c.Audit.MaxSize})
+}
+
+// auditedCommands are the commands that read or change sessions of a store, and what they
+// do. If session is set, the first argument is a session; those of others may be content.
+var auditedCommands = map[string]struct {
+	action  string
+	session bool
+}{
+	"furl show": {"read", true}, "furl get": {"read", true}, "furl context": {"read", true}, "furl branches": {"read", true}, "furl sessions": {"read", false},
+	"furl search": {"search", false}, "furl export": {"export", true}, "furl resume": {"export", true},
+	"furl restore": {"restore", true}, "furl reduce": {"change", true}, "furl set": {"change", true}, "furl pin": {"change", true}, "furl unpin": {"change", true},
+	"furl rewind": {"change", true}, "furl fork": {"change", true}, "furl summary": {"change", true}, "furl edit-summary": {"change", true}, "furl import": {"change", false},
+	"furl delete": {"delete", true}, "furl tenants move": {"change", false}, "furl hold": {"hold", true}, "furl hold release": {"release", false},
+	"furl keys create": {"operate", false}, "furl keys revoke": {"operate", false}, "furl audit export": {"export", false},
+}
+
+// auditCommandLine writes down what a command is about to do, if the configuration has an
+// audit log.
+func (p program) auditCommandLine(cmd *cobra.Command, args []string) error {
+	what, ok := auditedCommands[cmd.CommandPath()]
+	if !ok || cmd.Flags().Lookup("config") == nil {
+		return nil
+	}
+	c, file, err := config.Load(cmd.Flags().Lookup("config").Value.String(), p.policies)
+	if err != nil || c.Audit.File == "" {
+		return nil // the command itself reports an error
+	}
+	e := audit.Entry{Action: what.action, Outcome: audit.Allowed, Via: "cli", Who: shellUser(), By: string(access.ByShell), Target: cmd.CommandPath()}
+	if what.session && len(args) > 0 {
+		e.Session = args[0]
+	}
+	if f := cmd.Flags().Lookup("session"); f != nil && e.Session == "" {
+		e.Session = f.Value.String()
+	}
+	for _, name := range []string{"tenant", "reason"} {
+		f := cmd.Flags().Lookup(name)
+		switch {
+		case f == nil:
+		case name == "tenant":
+			e.Tenant = f.Value.String()
+		default:
+			e.Reason = f.Value.String()
+		}
+	}
+	return appendAudit(cmd, c, file, e)
+}
+
+// appendAudit writes one entry. If it must be written, an error refuses the command.
+func appendAudit(cmd *cobra.Command, c *config.Config, file string, e audit.Entry) error {
+	log, err := openAudit(c, file)
+	if err == nil {
+		err = errors.Join(log.Append(e), log.Close())
+	}
+	switch {
+	case err == nil:
+		return nil
+	case c.Audit.Required:
+		return fmt.Errorf("%w; nothing was done (audit.required is set)", err)
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", printable(err.Error()))
+	return nil
+}
+
+// shellUser is the name of the user who runs the command.
+func shellUser() string {
+	u, err := user.Current()
+	if err != nil {
+		return "unknown"
+	}
+	return u.Username
+}
+
+// auditMCP writes down the calls of an MCP client.
+func auditMCP(log *audit.Log, required bool) func(context.Context, string) error {
+	who := shellUser()
+	return func(_ context.Context, name string) error {
+		err := log.Append(audit.Entry{Action: "read", Outcome: audit.Allowed, Via: "mcp", Who: who, By: string(access.ByShell), Target: name})
+		if err != nil && required {
+			return errors.New("the audit log cannot be written; call refused (audit.required is set)")
+		}
+		return nil
+	}
+}
+
+func auditCommand(p program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Verify and export the audit log",
+		Long: `Verifies and exports the audit log of the configuration (audit.file): who has read,
+changed, exported or deleted what, and who was refused.`,
+		Example: "  furl audit verify\n  furl audit export --since 30d",
+		Args:    atMost(0),
+	}
+	cmd.AddCommand(verifyAuditCommand(p), exportAuditCommand(p))
+	return cmd
+}
+
+// auditFile returns the path of the audit log.
+func (f *keysFlags) auditFile() (string, error) {
+	c, file, err := config.Load(f.config, f.program.policies)
+	if err != nil {
+		return "", err
+	}
+	if c.Audit.File == "" {
+		return "", errors.New("no audit log: set audit.file in the configuration, such as audit: {file: audit.jsonl}")
+	}
+	return config.Beside(file, c.Audit.File), nil
+}
+
+func verifyAuditCommand(p program) *cobra.Command {
+	f := keysFlags{program: p}
+	var head string
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Check that no line of the audit log was changed or removed",
+		Long: `Checks the hash chain of the audit log over all its files, and prints the number of
+entries and the hash of the last one. Lines that were removed at the end leave a valid
+chain: keep the printed hash elsewhere, and pass it with --head the next time.`,
+		Example: "  furl audit verify\n  furl audit verify --head 5f2c…",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			name, err := f.auditFile()
+			if err != nil {
+				return err
+			}
+			n, last, found := 0, "", head == ""
+			for r, err := range audit.All(name) {
+				if err != nil {
+					return err
+				}
+				n, last = n+1, r.Hash
+				found = found || r.Hash == head
+			}
+			if !found {
+				return fmt.Errorf("audit log is broken: no entry has the hash %s, so entries were removed at the end", printable(head))
+			}
+			if f.json {
+				return printJSON(cmd.OutOrStdout(), map[string]any{"entries": n, "head": last})
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s, no line was changed or removed\nhead %s\n", entriesText(n), last)
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&head, "head", "", "`hash` that an earlier run has printed, which must still be in the log")
+	return cmd
+}
+
+func exportAuditCommand(p program) *cobra.Command {
+	f := keysFlags{program: p}
+	var since string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Print entries of the audit log as JSON lines",
+		Long: `Checks the audit log and prints its entries as they are stored, with their hashes. The
+exit code is 1 if the chain is broken; the entries before that are printed.`,
+		Example: "  furl audit export --since 30d > audit.jsonl",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			name, err := f.auditFile()
+			if err != nil {
+				return err
+			}
+			var from time.Time
+			if since != "" {
+				if from, err = time.Parse(time.DateOnly, since); err != nil {
+					age, err := parseAge(since)
+					if err != nil {
+						return badUsage("invalid --since %s: expected an age such as 30d, or a date such as 2026-11-23", since)
+					}
+					from = time.Now().Add(-age)
+				}
+			}
+			for r, err := range audit.All(name) {
+				if err != nil {
+					return err
+				}
+				if r.Time.Before(from) {
+					continue
+				}
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", r.Raw); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&since, "since", "", "only entries since this `time`: an age such as 30d, or a date")
+	return cmd
+}
+
+func entriesText(n int) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return numbers.Thousands(n) + " entries"
+}

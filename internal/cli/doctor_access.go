@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"errors"
+	"time"
+
+	"github.com/furlhq/furl/internal/access"
+	"github.com/furlhq/furl/internal/audit"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
+)
+
+// access checks the named keys and the audit log of the configuration.
+func (d *gatewayDoctor) access(c *config.Config, file string) {
+	if c.Gateway.KeysFile != "" {
+		keys, err := readNamedKeys(config.Beside(file, c.Gateway.KeysFile))
+		switch e := (*exposedError)(nil); {
+		case errors.As(err, &e): // a finding already
+		case err != nil:
+			d.found("client keys", findingProblem, "restore the file, or make new keys with furl keys create", "%s", printable(err.Error()))
+		default:
+			d.namedKeys(keys)
+		}
+	}
+	if c.Audit.File == "" {
+		return
+	}
+	n := 0
+	for _, err := range audit.All(config.Beside(file, c.Audit.File)) {
+		if err != nil {
+			d.found("audit log", findingProblem, "find out who can write the file; furl audit verify shows the place", "%s", printable(err.Error()))
+			return
+		}
+		n++
+	}
+	d.found("audit log", findingFine, "", "%s, no line was changed or removed", entriesText(n))
+}
+
+// namedKeys adds the finding of the keys that can be used.
+func (d *gatewayDoctor) namedKeys(keys []access.Key) {
+	valid, soon := 0, ""
+	for i := range keys {
+		k := &keys[i]
+		if k.Usable(d.now()) != nil {
+			continue
+		}
+		valid++
+		if !k.Expires.IsZero() && k.Expires.Sub(d.now()) < expirySoon && soon == "" {
+			soon = k.Name + " expires at " + k.Expires.Format(time.DateOnly)
+		}
+	}
+	switch {
+	case valid == 0:
+		d.found("client keys", findingWarning, "make one with furl keys create NAME", "no named key can be used")
+	case soon != "":
+		d.found("client keys", findingWarning, "make a new key with furl keys create NAME --tenant TENANT", "%s can be used; %s", numbers.Count(valid, "named key"), printable(soon))
+	default:
+		d.found("client keys", findingFine, "", "%s can be used", numbers.Count(valid, "named key"))
+	}
+}

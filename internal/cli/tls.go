@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/furlhq/furl/internal/certs"
+	"github.com/furlhq/furl/internal/config"
+)
+
+// certFiles returns the files of the gateway's certificate.
+func certFiles(c *config.Config, file string) certs.Files {
+	t := &c.Gateway.TLS
+	return certs.Files{
+		Cert: config.Beside(file, t.CertFile), Key: config.Beside(file, t.KeyFile), ClientCA: config.Beside(file, t.ClientCAFile),
+		Optional: t.ClientCert == "optional", ReadKey: readPrivate,
+	}
+}
+
+// useTLS loads the certificate of the configuration. furl run and furl ui have none:
+// they serve one person on the loopback interface.
+func (f *serveFlags) useTLS(s *settings, c *config.Config, file string) error {
+	if c.Gateway.TLS.CertFile == "" || f.running || f.only {
+		return nil
+	}
+	pair, err := certs.Load(certFiles(c, file), time.Now())
+	if err != nil {
+		return fmt.Errorf("gateway.tls: %w", err)
+	}
+	s.tls = certs.NewServer(pair)
+	return nil
+}
+
+// certificate returns a function for the gateway's current certificate, nil if its
+// connections are not encrypted.
+func (s *settings) certificate() func() *x509.Certificate {
+	if s.tls == nil {
+		return nil
+	}
+	return func() *x509.Certificate { return s.tls.Pair().Leaf }
+}
+
+// expirySoon is the remaining time of a certificate below which furl doctor warns.
+const expirySoon = 14 * 24 * time.Hour
+
+// trust lets the doctor connect to the gateway of its own configuration, whose
+// certificate this machine's authorities may not know. It checks the files too.
+func (d *gatewayDoctor) trust(c *config.Config, file string) {
+	if c.Gateway.TLS.CertFile == "" {
+		return
+	}
+	pair, err := certs.Load(certFiles(c, file), d.now())
+	if err != nil {
+		d.found("certificate", findingProblem, "correct the files of gateway.tls; a running gateway keeps its certificate until it stops", "%s", printable(err.Error()))
+		return
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	roots.AddCert(pair.Leaf)
+	trusted := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	if len(pair.Leaf.DNSNames) > 0 {
+		trusted.ServerName = pair.Leaf.DNSNames[0]
+	}
+	d.own = &http.Client{CheckRedirect: d.http.CheckRedirect, Transport: &http.Transport{TLSClientConfig: trusted}}
+}
+
+// certificate adds the finding of a running gateway's certificate.
+func (d *gatewayDoctor) certificate(expires time.Time) {
+	if expires.IsZero() {
+		return
+	}
+	left := expires.Sub(d.now()).Round(time.Hour)
+	if left < expirySoon {
+		d.found("certificate", findingWarning, "renew the files of gateway.tls; the gateway loads them within a minute", "expires at %s, in %s", expires.UTC().Format(time.RFC3339), left)
+		return
+	}
+	d.found("certificate", findingFine, "", "expires at %s", expires.UTC().Format(time.DateOnly))
+}
