@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -106,16 +107,12 @@ func startCluster(folder, parent string) (*Cluster, error) {
 	return c, nil
 }
 
-// freePorts returns the first of n ports in a row that are free.
+// freePorts returns the first of n ports in a row that are free. They are below
+// those that systems give to other connections, which could take one of them
+// before a server starts.
 func freePorts(n int) (int, error) {
 	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return 0, err
-		}
-		first := l.Addr().(*net.TCPAddr).Port
-		_ = l.Close()
-		free := 0
+		first, free := 15_000+rand.IntN(15_000), 0
 		for ; free < n; free++ {
 			l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(first+free)))
 			if err != nil {
