@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test test-clients clients fuzz cast picture bench bench-store bench-recall bench-mcp bench-gateway bench-fleet bench-oracle soak fleet house generate uplot htmx fmt vet fix staticcheck tidy imports portable dist test-packaging test-dist
+.PHONY: help check test test-cluster test-clients clients fuzz cast picture bench bench-store bench-recall bench-mcp bench-gateway bench-fleet bench-oracle soak fleet house generate uplot htmx fmt vet fix staticcheck tidy imports portable dist test-packaging test-dist
 
 # The module of the product, and that of the benchmarks.
 MODULES = . bench
@@ -22,6 +22,7 @@ in_all = for dir in $(MODULES) packaging; do (cd $$dir && $(1)) || exit 1; done
 help:
 	@echo 'make check     formatting, vet, fix, staticcheck, go.mod, import rules'
 	@echo 'make test      all tests; says at the end what was skipped and why'
+	@echo 'make test-cluster  faults of a Citus cluster, started by the script in FURL_CITUS (ROUNDS=200)'
 	@echo 'make test-clients  real clients against the gateway, installed by make clients (npm)'
 	@echo 'make fuzz      every fuzz target for FUZZTIME ($(FUZZTIME)) each'
 	@echo 'make bench     benchmarks with allocations (BENCH=regexp, BENCHTIME=1s)'
@@ -47,6 +48,11 @@ check: fmt vet fix staticcheck tidy imports
 
 test:
 	@$(call in_each,$(GO) run github.com/furlhq/furl/internal/testreport $(TESTFLAGS) ./...)
+
+# ROUNDS is how often nodes of a Citus cluster are killed.
+ROUNDS ?= 200
+test-cluster:
+	@FURL_NO_SKIP=1 FURL_KILL_ROUNDS=$(ROUNDS) $(GO) run ./internal/testreport $(TESTFLAGS) -timeout 3h -v -run TestCitus ./postgres
 
 # The npm packages are pinned by a lock file and stay where they are until it changes.
 npm = internal/clienttest/testdata

@@ -61,6 +61,9 @@ with s as (
 	returning updated
 )` + insertRecords
 
+// appendSQL does the same for contents too, and on Citus. See migrations/0004.sql.
+const appendSQL = `select furl.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
+
 // metaSQL sets the metadata of a session, if it still is what the caller expects.
 const metaSQL = `
 update furl.sessions set
@@ -89,7 +92,7 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b storage.Batch
 		return err
 	}
 	if len(b.Records) == 0 {
-		return s.do(ctx, func(ctx context.Context, _ bool) error {
+		return s.doFor(ctx, key, func(ctx context.Context, _ bool) error {
 			for {
 				tag, err := s.pool.Exec(ctx, metaSQL, []byte(key.Tenant), string(key.Session), meta, hint, was)
 				if err != nil || tag.RowsAffected() > 0 {
@@ -104,15 +107,18 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b storage.Batch
 			}
 		})
 	}
-	rows, err := encodeRows(b.Records)
+	rows, err := encodeRows(b.Records, s.maxBatch())
 	if err != nil {
 		return err
 	}
-	rows.contents = encodeContents(b.Contents)
+	if rows.contents, err = encodeContents(b.Contents, rows.total, s.maxBatch()); err != nil {
+		return err
+	}
 	unsure := false
-	err = s.do(ctx, func(ctx context.Context, again bool) error {
-		unsure = again
-		return s.appendOnce(ctx, key, &b, rows, meta, was, hint)
+	err = s.doFor(ctx, key, func(ctx context.Context, again bool) error {
+		err := s.appendOnce(ctx, key, &b, rows, meta, was, hint)
+		unsure = again || err != nil && (transient(err) || s.citus.Load() && fromNode(err))
+		return err
 	})
 	if err == nil {
 		s.told(key)
@@ -127,17 +133,7 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b storage.Batch
 // appendOnce appends, or finds that the records were appended before.
 func (s *Store) appendOnce(ctx context.Context, key furl.SessionKey, b *storage.Batch, rows *rows, meta, was []byte, hint *int64) error {
 	for {
-		sql, args := extendSQL, []any{
-			[]byte(key.Tenant), string(key.Session), int64(rows.after),
-			rows.same, rows.prints, rows.sizes, rows.sums, rows.chains, rows.heads, rows.bodies,
-			len(rows.heads), rows.messages, rows.bytes, meta, hint,
-		}
-		if rows.after == 0 {
-			sql, args = createSQL, append(args, rand.Int64())
-		} else {
-			args = append(args, was)
-		}
-		n, err := s.insert(ctx, key, rows, sql, args)
+		n, err := s.insert(ctx, key, rows, meta, was, hint)
 		if err != nil || n == int64(len(rows.heads)) {
 			return err
 		}
@@ -149,6 +145,29 @@ func (s *Store) appendOnce(ctx context.Context, key furl.SessionKey, b *storage.
 			return err
 		}
 	}
+}
+
+// insert inserts records with their contents and returns the number of records.
+// Without contents, a server that is not Citus needs no function.
+func (s *Store) insert(ctx context.Context, key furl.SessionKey, rows *rows, meta, was []byte, hint *int64) (n int64, err error) {
+	args := []any{
+		[]byte(key.Tenant), string(key.Session), int64(rows.after),
+		rows.same, rows.prints, rows.sizes, rows.sums, rows.chains, rows.heads, rows.bodies,
+		int64(len(rows.heads)), int64(rows.messages), rows.bytes, meta, hint,
+	}
+	life := rand.Int64()
+	if c := &rows.contents; s.citus.Load() || len(c.digests) > 0 {
+		err = s.pool.QueryRow(ctx, appendSQL, append(args, was, life, c.digests, c.sizes, c.data, !s.citus.Load())...).Scan(&n)
+		return n, err
+	}
+	sql := extendSQL
+	if rows.after == 0 {
+		sql, args = createSQL, append(args, life)
+	} else {
+		args = append(args, was)
+	}
+	tag, err := s.pool.Exec(ctx, sql, args...)
+	return tag.RowsAffected(), err
 }
 
 // errOtherMeta is the error for a session that has the expected records, and other
@@ -241,15 +260,21 @@ type rows struct {
 	raw      [][]byte
 	messages int
 	bytes    int64
-	contents []contents
+	total    int // bytes of heads and bodies
+	contents contents
 }
 
 // maxBatch bounds the bytes of one append: PostgreSQL limits a statement to 1
-// GB.
-const maxBatch = 512 << 20
+// GB. Citus sends arguments to another server in hexadecimal.
+func (s *Store) maxBatch() int {
+	if s.citus.Load() {
+		return 256 << 20
+	}
+	return 512 << 20
+}
 
 // encodeRows encodes the records of a batch that passed Batch.Check.
-func encodeRows(records []furl.Record) (*rows, error) {
+func encodeRows(records []furl.Record, maxBatch int) (*rows, error) {
 	n := len(records)
 	r := &rows{
 		after: records[0].Seq - 1,
@@ -257,13 +282,12 @@ func encodeRows(records []furl.Record) (*rows, error) {
 		chains: make([][]byte, n), heads: make([][]byte, n), bodies: make([][]byte, n), raw: make([][]byte, n),
 	}
 	holder := map[int64]int{} // by print
-	total := 0
 	for i, rec := range records {
 		head, body, err := record.Encode(rec)
 		if err != nil {
 			return nil, err
 		}
-		if total += len(head) + len(body); len(body) > maxBody || total > maxBatch {
+		if r.total += len(head) + len(body); len(body) > maxBody || r.total > maxBatch {
 			return nil, fmt.Errorf("record %d: too large: the limit for a body is %d bytes, for a batch %d", rec.Seq, maxBody, maxBatch)
 		}
 		size := len(body)

@@ -20,7 +20,7 @@ import (
 func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[storage.Problem, error] {
 	return func(yield func(storage.Problem, error) bool) {
 		c := &checker{s: s, ctx: ctx, mend: mend, yield: yield}
-		for _, step := range []func() error{c.server, c.strays, c.sessions} {
+		for _, step := range []func() error{c.server, c.cluster, c.strays, c.sessions} {
 			err := step()
 			if errors.Is(err, errEnough) {
 				return
@@ -56,7 +56,7 @@ func (c *checker) found(p storage.Problem) error {
 func (c *checker) derived(key furl.SessionKey, text string, rebuild func(context.Context, pgx.Tx) error) error {
 	p := storage.Problem{Session: key, Text: text, Derived: true}
 	if c.mend {
-		if err := c.s.unlimited(c.ctx, rebuild); err != nil {
+		if err := c.s.unlimited(c.ctx, key, rebuild); err != nil {
 			return err
 		}
 		p.Mended = true
@@ -113,7 +113,7 @@ func (c *checker) strays() error {
 
 // keys runs a statement that returns tenants and sessions.
 func (c *checker) keys(sql string, args ...any) (keys []furl.SessionKey, err error) {
-	err = c.s.unlimited(c.ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = c.s.unlimited(c.ctx, furl.SessionKey{}, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, sql, args...)
 		if err != nil {
 			return err
@@ -167,7 +167,7 @@ func (c *checker) session(key furl.SessionKey) error {
 		counted                          bool
 	)
 	tenant, session := []byte(key.Tenant), string(key.Session)
-	err := c.s.unlimited(c.ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := c.s.unlimited(c.ctx, key, func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, countsSQL, tenant, session).Scan(&records, &n, &first, &last, &indexed, &counted)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -197,7 +197,7 @@ func (c *checker) session(key furl.SessionKey) error {
 	}
 	if indexed < 0 || indexed > records {
 		err := c.derived(key, fmt.Sprintf("invalid search index cursor %d: the session has %d records", indexed, records), func(ctx context.Context, tx pgx.Tx) error {
-			return writeIndex(ctx, tx, key, storage.IndexWrite{DropAll: true})
+			return c.s.writeIndex(ctx, tx, key, storage.IndexWrite{DropAll: true})
 		})
 		if err != nil {
 			return err
@@ -220,7 +220,7 @@ func (c *checker) records(key furl.SessionKey) error {
 	for at := int64(0); ; {
 		var findings []finding
 		n, begun := 0, at
-		err := c.s.do(c.ctx, func(ctx context.Context, _ bool) error {
+		err := c.s.doFor(c.ctx, key, func(ctx context.Context, _ bool) error {
 			findings, n, at = nil, 0, begun
 			found, err := c.s.pool.Query(ctx, `
 				select `+columns+`, r.chain from (
@@ -260,7 +260,7 @@ func (c *checker) records(key furl.SessionKey) error {
 		for _, f := range findings {
 			p := storage.Problem{Session: key, Seq: f.seq, Text: f.text, Derived: f.mend}
 			if p.Derived && c.mend {
-				err := c.s.unlimited(c.ctx, func(ctx context.Context, tx pgx.Tx) error {
+				err := c.s.unlimited(c.ctx, key, func(ctx context.Context, tx pgx.Tx) error {
 					_, err := tx.Exec(ctx, `update furl.records set chain = $4 where tenant = $1 and session = $2 and seq = $3`,
 						[]byte(key.Tenant), string(key.Session), int64(f.seq), f.chain)
 					return err

@@ -17,13 +17,6 @@ type contents struct {
 	sizes         []int32
 }
 
-// putContentsSQL stores the contents that a session does not have yet.
-const putContentsSQL = `
-insert into furl.contents (tenant, session, digest, size, data)
-select $1, $2, c.digest, c.size, c.data
-from unnest($3::bytea[], $4::integer[], $5::bytea[]) as c (digest, size, data)
-on conflict do nothing`
-
 // contentSQL returns no row if the session does not exist, and NULL if it has
 // no such content.
 const contentSQL = `
@@ -31,45 +24,20 @@ select c.size, c.data from furl.sessions s
 left join furl.contents c on c.tenant = s.tenant and c.session = s.session and c.digest = $3
 where s.tenant = $1 and s.session = $2`
 
-// encodeContents packs contents, in groups that fit into one statement.
-func encodeContents(list [][]byte) (groups []contents) {
-	room := 0
-	for _, c := range list {
-		if c == nil {
-			c = []byte{} // not NULL
+// encodeContents packs the contents of an append whose records have this many bytes.
+func encodeContents(list [][]byte, total, maxBatch int) (c contents, err error) {
+	for _, content := range list {
+		if content == nil {
+			content = []byte{} // not NULL
 		}
-		if room -= len(c); room < 0 || len(groups) == 0 {
-			groups, room = append(groups, contents{}), maxBatch/8-len(c)
+		if total += len(content); total > maxBatch {
+			return c, fmt.Errorf("records and contents are too large: the limit for a batch is %d bytes", maxBatch)
 		}
-		g := &groups[len(groups)-1]
-		digest := furl.DigestOf(c)
-		g.digests, g.sizes = append(g.digests, digest[:]), append(g.sizes, int32(len(c)))
-		g.data = append(g.data, pack(c))
+		digest := furl.DigestOf(content)
+		c.digests, c.sizes = append(c.digests, digest[:]), append(c.sizes, int32(len(content)))
+		c.data = append(c.data, pack(content))
 	}
-	return groups
-}
-
-// insert inserts records, and their contents in the same transaction. It
-// returns the number of records.
-func (s *Store) insert(ctx context.Context, key furl.SessionKey, rows *rows, sql string, args []any) (int64, error) {
-	if len(rows.contents) == 0 {
-		tag, err := s.pool.Exec(ctx, sql, args...)
-		return tag.RowsAffected(), err
-	}
-	var n int64
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, sql, args...)
-		if n = tag.RowsAffected(); err != nil || n != int64(len(rows.heads)) {
-			return err
-		}
-		for _, c := range rows.contents {
-			if _, err := tx.Exec(ctx, putContentsSQL, []byte(key.Tenant), string(key.Session), c.digests, c.sizes, c.data); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return n, err
+	return c, nil
 }
 
 // Content implements storage.ContentStore.
@@ -77,7 +45,7 @@ func (s *Store) Content(ctx context.Context, key furl.SessionKey, digest furl.Di
 	var content []byte
 	err := validKey(key)
 	if err == nil {
-		err = s.do(ctx, func(ctx context.Context, _ bool) (err error) {
+		err = s.doFor(ctx, key, func(ctx context.Context, _ bool) (err error) {
 			var size *int32
 			var data []byte
 			err = s.pool.QueryRow(ctx, contentSQL, []byte(key.Tenant), string(key.Session), digest[:]).Scan(&size, &data)
@@ -117,7 +85,7 @@ func (c *checker) contents(key furl.SessionKey) error {
 	for {
 		var texts []string
 		n := 0
-		err := c.s.do(c.ctx, func(ctx context.Context, _ bool) error {
+		err := c.s.doFor(c.ctx, key, func(ctx context.Context, _ bool) error {
 			texts, n = nil, 0
 			begun := at
 			found, err := c.s.pool.Query(ctx, `

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/storage"
@@ -46,30 +47,64 @@ func (s *Store) delete(ctx context.Context, key furl.SessionKey) error {
 	if err := validKey(key); err != nil {
 		return err
 	}
-	lost := false
-	return s.unlimited(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		again := lost
-		lost = true
-		var batch pgx.Batch
-		for _, table := range tables {
-			batch.Queue(`delete from furl.`+table+` where tenant = $1 and session = $2`, []byte(key.Tenant), string(key.Session))
-		}
-		results := tx.SendBatch(ctx, &batch)
-		tag, err := results.Exec()
-		if err := errors.Join(err, results.Close()); err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 0 && !again {
+	return s.doFor(ctx, key, func(limited context.Context, again bool) error {
+		var existed bool
+		err := s.unlimitedConn(ctx, limited, func(ctx context.Context, conn *pgxpool.Conn) error {
+			return conn.QueryRow(ctx, deleteSQL, []byte(key.Tenant), string(key.Session)).Scan(&existed)
+		})
+		if err == nil && !existed && !again {
 			return storage.ErrNoSession
 		}
-		return nil
+		return err
 	})
 }
 
+// deleteSQL deletes the rows of a session. See migrations/0004.sql.
+const deleteSQL = `select furl.delete_session($1, $2)`
+
+// untimed returns a context that is canceled when limited is, but has no
+// deadline except that of ctx.
+func untimed(ctx, limited context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(limited, func() {
+		if errors.Is(limited.Err(), context.Canceled) {
+			cancel()
+		}
+	})
+	return ctx, func() { stop(); cancel() }
+}
+
+// unlimitedConn runs statements without a time limit. They are not in a
+// transaction.
+func (s *Store) unlimitedConn(ctx, limited context.Context, work func(context.Context, *pgxpool.Conn) error) error {
+	conn, err := s.pool.Acquire(limited)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	var limit string
+	if err := conn.QueryRow(limited, `select current_setting('statement_timeout')`).Scan(&limit); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(limited, `set statement_timeout = 0`); err != nil {
+		return err
+	}
+	ctx, cancel := untimed(ctx, limited)
+	defer cancel()
+	worked := work(ctx, conn)
+	if _, err := conn.Exec(ctx, `select set_config('statement_timeout', $1, false)`, limit); err != nil {
+		// The next user of this connection must not run without a limit.
+		closeNow(conn.Conn())
+	}
+	return worked
+}
+
 // unlimited runs a transaction without a time limit, again if the connection
-// is lost.
-func (s *Store) unlimited(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
-	return s.do(ctx, func(limited context.Context, _ bool) error {
+// is lost. It is about a session, or about all.
+func (s *Store) unlimited(ctx context.Context, key furl.SessionKey, work func(context.Context, pgx.Tx) error) error {
+	return s.doFor(ctx, key, func(limited context.Context, _ bool) error {
+		ctx, cancel := untimed(ctx, limited)
+		defer cancel()
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(limited, `set local statement_timeout = 0`); err != nil {
 				return err

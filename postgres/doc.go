@@ -22,7 +22,7 @@
 //
 // Every row contains tenant and session, and every writing statement is about
 // one session, so that the tables can be partitioned by them: in hash
-// partitions of one server (Options.Partitions), or over the servers of a
-// compatible engine. docs/operate/stores.md describes both. This is why bodies are
-// stored once per session, not once per tenant.
+// partitions of one server (Options.Partitions), or over the nodes of a Citus
+// cluster, which Open recognizes. docs/operate/stores.md describes both. This is
+// why bodies are stored once per session, not once per tenant.
 package postgres

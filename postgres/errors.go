@@ -114,6 +114,7 @@ const (
 	codeUndefined     = "42P01" // no such table
 	codeTooMany       = "53300" // connections
 	codeStarting      = "57P03"
+	codeInternal      = "XX000"
 )
 
 // code returns the SQLSTATE of the server's error, "" for other errors.
@@ -142,6 +143,34 @@ func transient(err error) bool {
 		return true
 	}
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) || pgconn.SafeToRetry(err)
+}
+
+// nodeTexts are in messages of Citus about a lost connection to another node
+// that have no SQLSTATE of their own.
+var nodeTexts = []string{
+	"could not commit transaction for shard",
+	"connection to the remote node",
+	"server closed the connection unexpectedly",
+	"connection not open",
+	"lost connection to node",
+	"failure on connection marked as essential",
+	"postmaster was shut down", // the server itself was killed
+}
+
+// fromNode reports whether a server reports with an error of Citus that it
+// lost another node. The outcome is then unknown, and work is repeated, which is safe.
+func fromNode(err error) bool {
+	if errors.Is(err, errNode) {
+		return true
+	}
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case !ok:
+		return false
+	case pg.Code == codeInternal:
+		return containsAny(pg.Message, nodeTexts)
+	}
+	return strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P")
 }
 
 // lost reports whether an error means that the server is unreachable, rather

@@ -25,44 +25,49 @@ func TestFormats(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			dump, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			url := pgtest.URL(t)
-			restore(t, url, string(dump))
-			s := reopen(t, url, nil)
-			want := fixture(t, file)
-			got := read(t, s, furl.SessionKey{Tenant: "t", Session: "fixture"}, 0)
-			if len(got) != len(want) {
-				t.Fatalf("%d records, want %d", len(got), len(want))
-			}
-			for i := range got {
-				if encoded(t, got[i]) != encoded(t, want[i]) {
-					t.Errorf("record %d differs", i+1)
-				}
-			}
-			healthy(t, s)
-			for info, err := range s.Sessions(t.Context(), "t", storage.SessionQuery{Hint: "the client's"}) {
-				if err != nil || info.Title != "A fixture" || info.Records != furl.Seq(len(want)) {
-					t.Errorf("the session is %+v, %v", info, err)
-				}
-			}
-			for _, content := range fixtureContents {
-				_, err := s.Content(t.Context(), furl.SessionKey{Tenant: "t", Session: "fixture"}, furl.DigestOf(content))
-				if old := strings.Compare(filepath.Base(file), "v3.sql") < 0; old != errors.Is(err, storage.ErrNoContent) || !old && err != nil {
-					t.Errorf("a content: %v", err)
-				}
-			}
-			found, err := s.Match(t.Context(), "t", []furl.Digest{want[1].Chain}, 5)
-			if err != nil || len(found) != 1 || found[0].Seq != 2 {
-				t.Errorf("matched %+v, %v", found, err)
-			}
-			appendAll(t, s, furl.SessionKey{Tenant: "t", Session: "fixture"}, []furl.Record{{
-				Seq: furl.Seq(len(want)) + 1, Parent: furl.Seq(len(want)), Body: &furl.Head{From: 1},
-			}})
+			testFormat(t, file, pgtest.URL(t), nil)
 		})
 	}
+}
+
+// testFormat opens a dump in a database and compares its content.
+func testFormat(t *testing.T, file, url string, o *Options) {
+	t.Helper()
+	dump, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore(t, url, string(dump))
+	s := reopen(t, url, o)
+	want := fixture(t, file)
+	got := read(t, s, furl.SessionKey{Tenant: "t", Session: "fixture"}, 0)
+	if len(got) != len(want) {
+		t.Fatalf("%d records, want %d", len(got), len(want))
+	}
+	for i := range got {
+		if encoded(t, got[i]) != encoded(t, want[i]) {
+			t.Errorf("record %d differs", i+1)
+		}
+	}
+	healthy(t, s)
+	for info, err := range s.Sessions(t.Context(), "t", storage.SessionQuery{Hint: "the client's"}) {
+		if err != nil || info.Title != "A fixture" || info.Records != furl.Seq(len(want)) {
+			t.Errorf("the session is %+v, %v", info, err)
+		}
+	}
+	for _, content := range fixtureContents {
+		_, err := s.Content(t.Context(), furl.SessionKey{Tenant: "t", Session: "fixture"}, furl.DigestOf(content))
+		if old := strings.Compare(filepath.Base(file), "v3.sql") < 0; old != errors.Is(err, storage.ErrNoContent) || !old && err != nil {
+			t.Errorf("a content: %v", err)
+		}
+	}
+	found, err := s.Match(t.Context(), "t", []furl.Digest{want[1].Chain}, 5)
+	if err != nil || len(found) != 1 || found[0].Seq != 2 {
+		t.Errorf("matched %+v, %v", found, err)
+	}
+	appendAll(t, s, furl.SessionKey{Tenant: "t", Session: "fixture"}, []furl.Record{{
+		Seq: furl.Seq(len(want)) + 1, Parent: furl.Seq(len(want)), Body: &furl.Head{From: 1},
+	}})
 }
 
 // fixture is the session in a dump: every kind of record of its version, a

@@ -17,7 +17,7 @@ import (
 func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, error) {
 	at, err := int64(0), validKey(key)
 	if err == nil {
-		err = s.do(ctx, func(ctx context.Context, _ bool) error {
+		err = s.doFor(ctx, key, func(ctx context.Context, _ bool) error {
 			err := s.pool.QueryRow(ctx, `select indexed from furl.sessions where tenant = $1 and session = $2`, []byte(key.Tenant), string(key.Session)).Scan(&at)
 			if errors.Is(err, pgx.ErrNoRows) {
 				return storage.ErrNoSession
@@ -88,7 +88,7 @@ func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) i
 		at, from, seen := key.Session, uint64(0), fetch{}
 		for {
 			limit := seen.next()
-			pages, err := s.pages(ctx, sql, key.Tenant, at, bucket, from, limit)
+			pages, err := s.pages(ctx, sql, key, at, bucket, from, limit)
 			if err != nil {
 				yield(storage.IndexPage{}, fmt.Errorf("read the search index: %w", err))
 				return
@@ -115,9 +115,9 @@ func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) i
 }
 
 // pages runs one statement of Pages.
-func (s *Store) pages(ctx context.Context, sql string, tenant furl.Tenant, at furl.SessionID, bucket uint32, from uint64, limit int64) (pages []storage.IndexPage, err error) {
-	err = s.do(ctx, func(ctx context.Context, _ bool) error {
-		rows, err := s.pool.Query(ctx, sql, []byte(tenant), string(at), int64(bucket), int64(from), limit)
+func (s *Store) pages(ctx context.Context, sql string, key furl.SessionKey, at furl.SessionID, bucket uint32, from uint64, limit int64) (pages []storage.IndexPage, err error) {
+	err = s.doFor(ctx, key, func(ctx context.Context, _ bool) error {
+		rows, err := s.pool.Query(ctx, sql, []byte(key.Tenant), string(at), int64(bucket), int64(from), limit)
 		if err != nil {
 			return err
 		}
@@ -133,11 +133,8 @@ func (s *Store) pages(ctx context.Context, sql string, tenant furl.Tenant, at fu
 	return pages, err
 }
 
-// putSQL writes pages; existing ones are replaced.
-const putSQL = `
-insert into furl.pages (tenant, session, bucket, segment, data)
-select $1, $2, p.bucket, p.segment, p.data from unnest($3::bigint[], $4::bigint[], $5::bytea[]) as p (bucket, segment, data)
-on conflict (tenant, session, bucket, segment) do update set data = excluded.data`
+// writeSQL writes pages; existing ones are replaced. See migrations/0004.sql.
+const writeSQL = `select furl.write_index($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
 // WriteIndex implements storage.Searchable. If the response to a write is lost,
 // the write is repeated and may find that its own cursor has moved. That is
@@ -146,9 +143,7 @@ on conflict (tenant, session, bucket, segment) do update set data = excluded.dat
 func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, w storage.IndexWrite) error {
 	err := validKey(key)
 	if err == nil {
-		err = s.do(ctx, func(ctx context.Context, _ bool) error {
-			return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return writeIndex(ctx, tx, key, w) })
-		})
+		err = s.doFor(ctx, key, func(ctx context.Context, _ bool) error { return s.writeIndex(ctx, s.pool, key, w) })
 	}
 	if err != nil {
 		return fmt.Errorf("write the search index of session %s: %w", key.Session, err)
@@ -156,41 +151,41 @@ func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, w storage.I
 	return nil
 }
 
-func writeIndex(ctx context.Context, tx pgx.Tx, key furl.SessionKey, w storage.IndexWrite) error {
-	tenant, session := []byte(key.Tenant), string(key.Session)
-	var at, records int64
-	err := tx.QueryRow(ctx, `select indexed, records from furl.sessions where tenant = $1 and session = $2 for no key update`, tenant, session).Scan(&at, &records)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return storage.ErrNoSession
+func (s *Store) writeIndex(ctx context.Context, q querier, key furl.SessionKey, w storage.IndexWrite) error {
+	var drop []int64
+	for _, segment := range w.Drop {
+		drop = append(drop, int64(segment))
 	}
-	if err != nil {
-		return err
+	var did []int64
+	pages := newestPages(w.Put)
+	if pages.size > s.maxBatch() {
+		return fmt.Errorf("pages of %d bytes are too large: the limit is %d", pages.size, s.maxBatch())
 	}
-	if !w.DropAll && furl.Seq(at) != w.After {
-		return fmt.Errorf("the cursor is at %d, not at %d: %w", at, w.After, furl.ErrConflict)
-	}
-	if w.To > furl.Seq(records) {
-		return fmt.Errorf("pages up to record %d: the session has %d", w.To, records)
-	}
-	var batch pgx.Batch
+	err := q.QueryRow(ctx, writeSQL, []byte(key.Tenant), string(key.Session), int64(w.After), int64(w.To), w.DropAll, drop,
+		pages.buckets, pages.segments, pages.data, !s.citus.Load()).Scan(&did)
 	switch {
-	case w.DropAll:
-		batch.Queue(`delete from furl.pages where tenant = $1 and session = $2`, tenant, session)
-	case len(w.Drop) > 0:
-		drop := make([]int64, len(w.Drop))
-		for i, segment := range w.Drop {
-			drop[i] = int64(segment)
-		}
-		batch.Queue(`delete from furl.pages where tenant = $1 and session = $2 and segment = any($3)`, tenant, session, drop)
+	case err != nil:
+		return err
+	case len(did) != 3:
+		return storage.ErrNoSession
+	case did[0] != 0:
+		return nil
+	case !w.DropAll && furl.Seq(did[1]) != w.After:
+		return fmt.Errorf("the cursor is at %d, not at %d: %w", did[1], w.After, furl.ErrConflict)
 	}
-	queuePages(&batch, tenant, session, w.Put)
-	batch.Queue(`update furl.sessions set indexed = $3 where tenant = $1 and session = $2`, tenant, session, int64(w.To))
-	return tx.SendBatch(ctx, &batch).Close()
+	return fmt.Errorf("pages up to record %d: the session has %d", w.To, did[2])
 }
 
-// queuePages queues statements of about pageBytes each. If two pages have one
-// place, the later wins, as if they had been written one by one.
-func queuePages(batch *pgx.Batch, tenant []byte, session string, pages []storage.IndexPage) {
+// pageRows are pages as the columns of the table.
+type pageRows struct {
+	buckets, segments []int64
+	data              [][]byte
+	size              int // bytes of data
+}
+
+// newestPages returns the rows of pages. If two pages have one place, the later
+// wins, as if they had been written one by one.
+func newestPages(pages []storage.IndexPage) (rows pageRows) {
 	type place struct {
 		bucket  uint32
 		segment uint64
@@ -199,26 +194,13 @@ func queuePages(batch *pgx.Batch, tenant []byte, session string, pages []storage
 	for i, p := range pages {
 		newest[place{p.Bucket, p.Segment}] = i
 	}
-	var (
-		buckets, segments []int64
-		data              [][]byte
-		size              int
-	)
-	flush := func() {
-		if len(data) > 0 {
-			batch.Queue(putSQL, tenant, session, buckets, segments, data)
-		}
-		buckets, segments, data, size = nil, nil, nil, 0
-	}
 	for i, p := range pages {
 		if newest[place{p.Bucket, p.Segment}] != i {
 			continue
 		}
-		buckets, segments = append(buckets, int64(p.Bucket)), append(segments, int64(p.Segment))
-		data = append(data, append([]byte{}, p.Data...)) // nil would be null
-		if size += len(p.Data); size > pageBytes {
-			flush()
-		}
+		rows.buckets, rows.segments = append(rows.buckets, int64(p.Bucket)), append(rows.segments, int64(p.Segment))
+		rows.data = append(rows.data, append([]byte{}, p.Data...)) // nil would be null
+		rows.size += len(p.Data)
 	}
-	flush()
+	return rows
 }

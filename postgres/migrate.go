@@ -21,7 +21,7 @@ import (
 var migrations embed.FS
 
 // version is the version of the tables that this package uses.
-const version = 3
+const version = 4
 
 // migrationLock is the advisory lock that a process holds while it creates or
 // migrates tables: the bytes of "furl".
@@ -54,9 +54,30 @@ func (s *Store) migrate(ctx context.Context) error {
 }
 
 func (s *Store) migrateOnce(ctx context.Context) error {
-	have, err := s.formatOf(ctx, s.pool)
-	if err != nil || have == version {
+	citus, err := hasCitus(ctx, s.pool)
+	if err != nil {
 		return err
+	}
+	if citus && !s.citus.Swap(true) {
+		s.pool.Reset() // connections are opened in another way
+	}
+	have, err := s.formatOf(ctx, s.pool)
+	if err != nil {
+		return err
+	}
+	divided := !citus
+	if citus && have > 0 {
+		if divided, err = distributed(ctx, s.pool); err != nil {
+			return err
+		}
+	}
+	if have == version && divided {
+		return nil
+	}
+	if citus {
+		if err := checkCoordinator(ctx, s.pool); err != nil {
+			return err
+		}
 	}
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		// Until the lock is free, another process creates the tables, which
@@ -75,6 +96,15 @@ func (s *Store) migrateOnce(ctx context.Context) error {
 			if err := s.migrateTo(ctx, tx, v); err != nil {
 				return fmt.Errorf("migrate to version %d: %w", v, err)
 			}
+		}
+		if !citus {
+			return nil
+		}
+		if divided, err := distributed(ctx, tx); err != nil || divided {
+			return err
+		}
+		if err := s.distribute(ctx, tx); err != nil {
+			return fmt.Errorf("distribute the tables on Citus: %w", err)
 		}
 		return nil
 	})
@@ -119,7 +149,11 @@ func (s *Store) migrateTo(ctx context.Context, tx pgx.Tx, v int) error {
 		if _, err := tx.Exec(ctx, format); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `insert into furl.format values (0, $1)`, s.opts.Partitions); err != nil {
+		partitions := s.opts.Partitions
+		if s.citus.Load() {
+			partitions = 0 // shards divide the tables
+		}
+		if _, err := tx.Exec(ctx, `insert into furl.format values (0, $1)`, partitions); err != nil {
 			return err
 		}
 	}

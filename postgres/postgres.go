@@ -42,6 +42,9 @@ type Options struct {
 	// Partitions is the number of hash partitions, by tenant and session, with
 	// which tables are created. If zero, tables are not partitioned. An
 	// existing store keeps its partitions.
+	//
+	// On Citus it is the number of shards of each table with which a store is
+	// created or converted. If zero, 36.
 	Partitions int
 	// Logger logs lost connections. If nil, nothing is logged.
 	Logger *slog.Logger
@@ -57,6 +60,8 @@ type Store struct {
 	place   string
 	renamed []storage.Renamed // when it was opened
 	away    atomic.Bool       // the server has not come back within Options.Retry
+	citus   atomic.Bool       // the database has the extension
+	nodes   nodes
 
 	closing context.Context // ends with Close
 	stop    context.CancelFunc
@@ -107,6 +112,7 @@ func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	}
 	s.closing, s.stop = context.WithCancel(context.Background())
 	s.hub.init()
+	s.nodes.init()
 	if err := s.migrate(ctx); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("open store %s: %w", s.place, err)
@@ -163,7 +169,6 @@ func (s *Store) configure(url string) (*pgxpool.Config, error) {
 	if _, ok := conn.RuntimeParams["application_name"]; !ok {
 		conn.RuntimeParams["application_name"] = "furl"
 	}
-	settings := s.settings(conn)
 	if conn.ConnectTimeout == 0 {
 		conn.ConnectTimeout = 10 * time.Second
 	}
@@ -173,8 +178,18 @@ func (s *Store) configure(url string) (*pgxpool.Config, error) {
 	case !mentions(url, "pool_max_conns"):
 		config.MaxConns = int32(max(16, runtime.NumCPU()))
 	}
+	_, timeout := conn.RuntimeParams["statement_timeout"]
+	cached := conn.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
+	config.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
+		if s.citus.Load() && cached {
+			// A prepared statement may get a plan without its arguments, which
+			// Citus would run on the wrong node.
+			conn.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+		}
+		return nil
+	}
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, settings)
+		_, err := c.Exec(ctx, s.settings(!timeout))
 		return err
 	}
 	return config, nil
@@ -183,14 +198,16 @@ func (s *Store) configure(url string) (*pgxpool.Config, error) {
 // settings returns the first statement of each connection. The settings are
 // not in the startup message, because poolers and other engines refuse
 // unknown parameters there.
-func (s *Store) settings(conn *pgx.ConnConfig) string {
-	// Acknowledged means committed, whatever the role's default is. Generic
-	// plans are forced: the plans do not depend on the size of the store, and
-	// planning an append would take longer than executing it.
-	text := `select
-		case when current_setting('synchronous_commit', true) = 'off' then set_config('synchronous_commit', 'on', false) end,
-		case when current_setting('plan_cache_mode', true) = 'auto' then set_config('plan_cache_mode', 'force_generic_plan', false) end`
-	if _, ok := conn.RuntimeParams["statement_timeout"]; !ok {
+func (s *Store) settings(timeout bool) string {
+	// Acknowledged means committed, whatever the role's default is.
+	text := `select case when current_setting('synchronous_commit', true) = 'off' then set_config('synchronous_commit', 'on', false) end`
+	if !s.citus.Load() {
+		// Generic plans are forced: the plans do not depend on the size of the
+		// store, and planning an append would take longer than executing it.
+		// Citus needs the arguments to plan.
+		text += `, case when current_setting('plan_cache_mode', true) = 'auto' then set_config('plan_cache_mode', 'force_generic_plan', false) end`
+	}
+	if timeout {
 		text += fmt.Sprintf(", set_config('statement_timeout', '%d', false)", s.opts.Timeout.Milliseconds())
 	}
 	return text

@@ -141,7 +141,7 @@ type page struct {
 // readPage reads the next chunk.
 func (s *Store) readPage(ctx context.Context, key furl.SessionKey, p *page) error {
 	begun := *p
-	return s.do(ctx, func(ctx context.Context, _ bool) error {
+	return s.doFor(ctx, key, func(ctx context.Context, _ bool) error {
 		*p = begun
 		p.records = nil
 		found, err := s.pool.Query(ctx, pageSQL, []byte(key.Tenant), string(key.Session), p.at, p.limit, pageBytes)

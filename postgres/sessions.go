@@ -153,6 +153,14 @@ cross join lateral (
 order by m.stored desc, m.seq desc, m.session
 limit $3`
 
+// matchCitusSQL is the same on Citus, which refuses the lateral: each shard
+// returns the newest.
+const matchCitusSQL = `
+select session, seq, chain from furl.records
+where tenant = $1 and chain = any($2::bytea[])
+order by stored desc, seq desc, session
+limit $3`
+
 // Match implements storage.Store.
 func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]storage.Matched, error) {
 	wanted := make([][]byte, 0, len(chains))
@@ -164,9 +172,13 @@ func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Dig
 	if len(wanted) == 0 || limit <= 0 {
 		return nil, nil
 	}
+	sql := matchSQL
+	if s.citus.Load() {
+		sql = matchCitusSQL
+	}
 	var found []storage.Matched
 	err := s.do(ctx, func(ctx context.Context, _ bool) error {
-		rows, err := s.pool.Query(ctx, matchSQL, []byte(tenant), wanted, limit)
+		rows, err := s.pool.Query(ctx, sql, []byte(tenant), wanted, limit)
 		if err != nil {
 			return err
 		}

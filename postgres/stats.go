@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/furlhq/furl/storage"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // sizeSQL returns the size of a table with its indexes, in all its
@@ -16,11 +18,14 @@ select pg_total_relation_size(('furl.' || $1::text)::regclass) +
 from pg_partition_tree(('furl.' || $1::text)::regclass)
 where level > 0`
 
+// citusSizeSQL returns the same for the shards of a table on all nodes.
+const citusSizeSQL = `select citus_total_relation_size(('furl.' || $1::text)::regclass)`
+
 // Stats implements storage.Checker. Sizes are those of the files, including free
 // space; Bodies is the compressed size of the stored bodies.
 func (s *Store) Stats(ctx context.Context) (storage.Stats, error) {
 	stats := storage.Stats{Format: version, Place: s.place}
-	err := s.unlimited(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := s.unlimited(ctx, furl.SessionKey{}, func(ctx context.Context, tx pgx.Tx) error {
 		stats.Total = 0
 		err := tx.QueryRow(ctx, `
 			select count(*), coalesce(sum(records), 0)::bigint, coalesce(sum(messages), 0)::bigint, coalesce(sum(bytes), 0)::bigint
@@ -33,7 +38,10 @@ func (s *Store) Stats(ctx context.Context) (storage.Stats, error) {
 		if err := tx.QueryRow(ctx, bodies).Scan(&stats.Bodies); err != nil {
 			return err
 		}
-		sizes := map[string]int64{}
+		sizes, sizeSQL := map[string]int64{}, sizeSQL
+		if s.citus.Load() {
+			sizeSQL = citusSizeSQL
+		}
 		for _, table := range append([]string{"format"}, tables...) {
 			var size int64
 			if err := tx.QueryRow(ctx, sizeSQL, table).Scan(&size); err != nil {

@@ -12,13 +12,8 @@ import (
 )
 
 // putVectorsSQL adds vectors to a session, if it exists and is not deleted
-// meanwhile.
-const putVectorsSQL = `
-insert into furl.vectors (tenant, session, model, content, data)
-select $1, $2, $3, v.content, v.data
-from (select from furl.sessions where tenant = $1::bytea and session = $2::text for key share) s
-cross join unnest($4::bytea[], $5::bytea[]) as v (content, data)
-on conflict do nothing`
+// meanwhile. See migrations/0004.sql.
+const putVectorsSQL = `select furl.put_vectors($1, $2, $3, $4, $5, $6)`
 
 // PutVectors implements storage.VectorStore. If the session does not exist, it
 // returns an error wrapping storage.ErrNoSession. Each session has its own rows;
@@ -50,15 +45,9 @@ func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model strin
 				data[i] = d
 			}
 		}
-		err = s.do(ctx, func(ctx context.Context, _ bool) error {
-			tag, err := s.pool.Exec(ctx, putVectorsSQL, []byte(key.Tenant), string(key.Session), []byte(model), contents, data)
-			if err != nil || tag.RowsAffected() > 0 {
-				return err
-			}
-			// No rows were inserted: all existed, v was empty, or the session
-			// is missing.
+		err = s.doFor(ctx, key, func(ctx context.Context, _ bool) error {
 			var exists bool
-			err = s.pool.QueryRow(ctx, `select exists (select from furl.sessions where tenant = $1 and session = $2)`, []byte(key.Tenant), string(key.Session)).Scan(&exists)
+			err := s.pool.QueryRow(ctx, putVectorsSQL, []byte(key.Tenant), string(key.Session), []byte(model), contents, data, !s.citus.Load()).Scan(&exists)
 			if err == nil && !exists {
 				err = storage.ErrNoSession
 			}
@@ -102,7 +91,7 @@ func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) 
 		at, seen := []byte{}, fetch{}
 		for {
 			limit := seen.next()
-			found, err := s.vectors(ctx, sql, []byte(key.Tenant), string(key.Session), []byte(model), at, limit)
+			found, err := s.vectors(ctx, key, sql, []byte(key.Tenant), string(key.Session), []byte(model), at, limit)
 			if err != nil {
 				yield(storage.Vector{}, fmt.Errorf("read vectors: %w", err))
 				return
@@ -130,7 +119,7 @@ func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model strin
 	for i := range contents {
 		wanted[i] = contents[i][:]
 	}
-	found, err := s.vectors(ctx, findVectorsSQL, []byte(tenant), []byte(model), wanted)
+	found, err := s.vectors(ctx, furl.SessionKey{}, findVectorsSQL, []byte(tenant), []byte(model), wanted)
 	if err != nil {
 		return nil, fmt.Errorf("find vectors: %w", err)
 	}
@@ -138,8 +127,8 @@ func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model strin
 }
 
 // vectors runs a statement that returns contents and data.
-func (s *Store) vectors(ctx context.Context, sql string, args ...any) (found []storage.Vector, err error) {
-	err = s.do(ctx, func(ctx context.Context, _ bool) error {
+func (s *Store) vectors(ctx context.Context, key furl.SessionKey, sql string, args ...any) (found []storage.Vector, err error) {
+	err = s.doFor(ctx, key, func(ctx context.Context, _ bool) error {
 		rows, err := s.pool.Query(ctx, sql, args...)
 		if err != nil {
 			return err

@@ -138,7 +138,7 @@ func (s *Store) Watch(ctx context.Context, key furl.SessionKey) (<-chan struct{}
 	}
 	if err == nil {
 		// Changes after this are reported.
-		err = s.do(ctx, func(ctx context.Context, _ bool) (err error) {
+		err = s.doFor(ctx, key, func(ctx context.Context, _ bool) (err error) {
 			w.seen, err = s.look(ctx, key)
 			return err
 		})
@@ -250,13 +250,22 @@ type fingerprint struct {
 	updated           time.Time
 }
 
-// lookSQL returns the fingerprint of a session, or of a tenant if $2 is ”.
-const lookSQL = `
+// lookSQL returns the fingerprint of a session, lookAllSQL that of a tenant.
+const (
+	lookSQL = `
 select count(*), coalesce(sum(records), 0)::bigint, coalesce(max(updated), 'epoch') from furl.sessions
-where tenant = $1 and session >= $2 and session <= case when $2 = '' then '~' else $2 end`
+where tenant = $1 and session = $2`
+	lookAllSQL = `
+select count(*), coalesce(sum(records), 0)::bigint, coalesce(max(updated), 'epoch') from furl.sessions
+where tenant = $1`
+)
 
 func (s *Store) look(ctx context.Context, key furl.SessionKey) (f fingerprint, err error) {
-	err = s.pool.QueryRow(ctx, lookSQL, []byte(key.Tenant), string(key.Session)).Scan(&f.sessions, &f.records, &f.updated)
+	sql, args := lookSQL, []any{[]byte(key.Tenant), string(key.Session)}
+	if key.Session == "" {
+		sql, args = lookAllSQL, args[:1]
+	}
+	err = s.pool.QueryRow(ctx, sql, args...).Scan(&f.sessions, &f.records, &f.updated)
 	return f, err
 }
 

@@ -21,6 +21,9 @@ import (
 // Its superuser is "furl", without a password.
 type Server struct {
 	bin, dir string
+	user     string   // the superuser
+	port     int      // in the name of the socket
+	settings []string // further settings
 	cmd      *exec.Cmd
 	hold     io.WriteCloser // ends the server when it is closed
 }
@@ -101,7 +104,7 @@ func newServer(bin, folder string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{bin: bin, dir: dir}
+	s := &Server{bin: bin, dir: dir, user: "furl", port: 5432}
 	if err := give(dir); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -117,7 +120,7 @@ func (s *Server) log() string { return filepath.Join(s.dir, "server.log") }
 // exists. others are further servers to try, for a client that follows a
 // fail-over.
 func (s *Server) URL(database string, others ...*Server) string {
-	hosts, ports := []string{s.dir}, []string{"5432"}
+	hosts, ports := []string{s.dir}, []string{fmt.Sprint(s.port)}
 	for _, o := range others {
 		hosts, ports = append(hosts, o.dir), append(ports, "5432")
 	}
@@ -125,7 +128,7 @@ func (s *Server) URL(database string, others ...*Server) string {
 	if len(others) > 0 {
 		q.Set("target_session_attrs", "read-write")
 	}
-	u := url.URL{Scheme: "postgres", User: url.User("furl"), Path: "/" + database, RawQuery: q.Encode()}
+	u := url.URL{Scheme: "postgres", User: url.User(s.user), Path: "/" + database, RawQuery: q.Encode()}
 	return u.String()
 }
 
@@ -185,8 +188,14 @@ func (s *Server) launch() error {
 
 // begin starts the server, with a new log.
 func (s *Server) begin() error {
-	cmd := exec.Command("/bin/sh", "-c", guard, filepath.Join(s.bin, "postgres"),
-		"-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "port=5432", "-c", "max_connections=200", "-c", "max_wal_size=256MB")
+	args := []string{"-c", guard, filepath.Join(s.bin, "postgres"),
+		"-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "port=5432", "-c", "max_connections=200", "-c", "max_wal_size=256MB"}
+	for _, setting := range s.settings {
+		args = append(args, "-c", setting)
+	}
+	cmd := exec.Command("/bin/sh", args...)
+	// Servers connect to each other, and look for certificates at home.
+	cmd.Env = append(os.Environ(), "HOME="+s.dir)
 	cmd.Dir = s.dir
 	if err := asServer(cmd); err != nil {
 		return err

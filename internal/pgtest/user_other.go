@@ -14,3 +14,9 @@ func asServer(*exec.Cmd) error { return errUnix }
 func give(string) error { return errUnix }
 
 func kill(int) error { return errUnix }
+
+func asWatchdog(*exec.Cmd) error { return nil }
+
+func pause(int) ([]int, error) { return nil, errors.New("processes cannot be stopped on this system") }
+
+func unpause([]int) error { return nil }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -46,6 +47,42 @@ func give(dir string) error {
 		return err
 	}
 	return os.Chown(dir, int(who.Uid), int(who.Gid))
+}
+
+// asWatchdog puts a command into its own process group, so that an interrupt from the
+// keyboard does not end it.
+func asWatchdog(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return nil
+}
+
+// pause stops a process and its children, and returns their ids.
+func pause(pid int) ([]int, error) {
+	// The first process is stopped before its children are listed, so that it
+	// starts no more.
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return nil, err
+	}
+	pids := []int{pid}
+	out, _ := exec.Command("pgrep", "-P", strconv.Itoa(pid)).Output() // fails without children
+	for field := range strings.FieldsSeq(string(out)) {
+		child, err := strconv.Atoi(field)
+		if err == nil && child > 1 && syscall.Kill(child, syscall.SIGSTOP) == nil {
+			pids = append(pids, child)
+		}
+	}
+	return pids, nil
+}
+
+// unpause continues stopped processes.
+func unpause(pids []int) error {
+	var first error
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil && err != syscall.ESRCH && first == nil {
+			first = err
+		}
+	}
+	return first
 }
 
 // kill ends a process immediately.
