@@ -65,7 +65,7 @@ type dial struct {
 
 // The positions.
 var (
-	frugal = dial{keep: 1, inputs: 3, reads: 4, active: 8, unedited: 5, paused: 3, asked: 3, edited: 5, written: 2, worked: 2,
+	frugal = dial{keep: 1, inputs: 3, reads: 6, active: 10, unedited: 6, paused: 4, asked: 3, edited: 6, written: 4, worked: 4,
 		editedCold: 2, readsCold: 1, names: 200, share: 0.15, worth: 0.15,
 		fold: 3, foldShare: 0.2, foldWorth: 0.09, said: 40, replied: 200, clip: 3_000}
 	balanced = dial{keep: 1, inputs: 3, reads: 14, active: 24, unedited: 20, paused: 6, asked: 4, edited: 10, written: 16, worked: 10,
