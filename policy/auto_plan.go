@@ -287,7 +287,7 @@ const oldReply = 3
 // calls: one that wrote text that may be edited next.
 func (s *search) stayWritten(call *furl.Block) int {
 	status := s.files.status[call.ID]
-	if status < newestRead || len(written(call)) == 0 {
+	if status < newestRead || !s.files.wrote[call.ID] {
 		return 0
 	}
 	switch {
