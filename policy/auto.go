@@ -29,15 +29,21 @@ type dial struct {
 	// the same if a recent call had to do with that file. Both hold only since
 	// the user's last words: a new task seldom edits what the last one read.
 	reads, active int
-	// unedited is the age up to which the newest read of a file stays while no
-	// file was edited since: an agent explores before it edits. edited is the
-	// age up to which the newest text of a file stays that the agent edits or
-	// keeps coming back to, if a tool returned it, and written the same for what
-	// the agent wrote itself. All hold whatever the user said since.
-	unedited, edited, written int
-	// editedCold is edited if the cache has expired, when a rewrite is free. Of
-	// all other results only the newest stay then.
-	editedCold int
+	// unedited is the age up to which the newest read of a file stays while the
+	// session has no edits: an agent explores before it edits. paused is the same
+	// while no file was edited since the read, but some were before, and asked if
+	// the user has spoken since the read.
+	unedited, paused, asked int
+	// edited is the age up to which the newest text of a file stays that the agent
+	// edits or keeps coming back to, if a tool returned it, whatever the user said
+	// since. written is the age up to which the step stays in which the agent wrote
+	// the newest text of a file, and worked the same if the user has spoken since
+	// and the agent still works on that file.
+	edited, written, worked int
+	// editedCold is edited, and readsCold the age for the newest reads of all other
+	// files and after new words of the user, if the cache has expired, when a
+	// rewrite is free. Of all other results only the newest stay then.
+	editedCold, readsCold int
 	// names is the most that the names in one placeholder may take, in counted
 	// tokens, share the most as a share of what is hidden, and worth the
 	// least that a name must be worth, see worthOf.
@@ -47,10 +53,11 @@ type dial struct {
 	// fold is the age from which a step may be in one line, foldCold the same
 	// when the cache has expired. foldShare is the most that names take there, as
 	// a share of what is visible of the steps, foldWorth the least that such a
-	// name must be worth, and said how much of what was said stays, in characters.
+	// name must be worth. said is how much of what was said in such a step stays,
+	// in characters, and replied the same for a reply without calls.
 	fold, foldCold       int
 	foldShare, foldWorth float64
-	said                 int
+	said, replied        int
 	// clip is the size beyond which a result is cut to head and tail before
 	// it is first sent, in the provider's tokens.
 	clip int
@@ -58,15 +65,15 @@ type dial struct {
 
 // The positions.
 var (
-	frugal = dial{keep: 1, inputs: 3, reads: 1, active: 3, unedited: 5, edited: 5, written: 2,
-		names: 200, share: 0.15, worth: 0.15,
-		fold: 3, foldCold: 1, foldShare: 0.2, foldWorth: 0.09, said: 40, clip: 3_000}
-	balanced = dial{keep: 1, inputs: 3, reads: 7, active: 15, unedited: 20, edited: 10, written: 10, editedCold: 4,
-		names: 800, share: 0.25, worth: 0.06,
-		fold: 8, foldCold: 4, foldShare: 0.3, foldWorth: 0.06, said: 400, clip: beyondUse}
-	faithful = dial{keep: 1, inputs: 10, reads: 18, active: 25, unedited: 40, edited: 20, written: 20, editedCold: 10,
-		names: 800, share: 0.25, worth: 0.05,
-		fold: 15, foldCold: 8, foldShare: 0.3, foldWorth: 0.055, said: 400, clip: beyondUse}
+	frugal = dial{keep: 1, inputs: 3, reads: 6, active: 10, unedited: 6, paused: 4, asked: 3, edited: 6, written: 4, worked: 4,
+		editedCold: 2, readsCold: 1, names: 200, share: 0.15, worth: 0.15,
+		fold: 3, foldShare: 0.2, foldWorth: 0.09, said: 40, replied: 200, clip: 3_000}
+	balanced = dial{keep: 1, inputs: 3, reads: 14, active: 24, unedited: 20, paused: 6, asked: 4, edited: 10, written: 16, worked: 10,
+		editedCold: 6, readsCold: 2, names: 800, share: 0.25, worth: 0.06,
+		fold: 8, foldShare: 0.3, foldWorth: 0.06, said: 200, replied: 800, clip: beyondUse}
+	faithful = dial{keep: 1, inputs: 10, reads: 18, active: 28, unedited: 40, paused: 12, asked: 8, edited: 20, written: 24, worked: 20,
+		editedCold: 10, readsCold: 4, names: 800, share: 0.25, worth: 0.05,
+		fold: 15, foldCold: 4, foldShare: 0.3, foldWorth: 0.055, said: 400, replied: 1200, clip: beyondUse}
 )
 
 // auto hides what the model is unlikely to need again, when that pays: results,
@@ -93,21 +100,21 @@ func (a *auto) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 	if err != nil {
 		return nil, err
 	}
-	a.pickCarriers(picked, b.Model)
+	a.pickCarrier(picked, b.Model)
 	w := a.texts(v, b, picked)
 	red := &furl.Reduction{Stage: a.Name()}
 	var sum tally
-	folded := -1
+	folded := false
 	for i := len(picked) - 1; i >= 0; i-- { // they were found from the newest back
 		c := &picked[i]
 		if c.kind == aStep {
-			if c.run == folded {
+			if folded {
 				continue
 			}
-			folded = c.run
-			run := runOf(picked, c.run)
-			if items, freed := w.fold(run); freed >= minFreed {
-				sum.fold(run, b.Of(freed, 0))
+			folded = true
+			steps := stepsOf(picked)
+			if items, freed := w.fold(steps); freed >= minFreed {
+				sum.fold(steps, b.Of(freed, 0))
 				red.Items = append(red.Items, items...)
 			}
 			continue
@@ -133,11 +140,11 @@ func (a *auto) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 	return red, nil
 }
 
-// runOf gives the steps among the candidates that are hidden together.
-func runOf(picked []candidate, run int) []*candidate {
+// stepsOf gives the steps among the candidates.
+func stepsOf(picked []candidate) []*candidate {
 	var steps []*candidate
 	for i := range picked {
-		if picked[i].kind == aStep && picked[i].run == run {
+		if picked[i].kind == aStep {
 			steps = append(steps, &picked[i])
 		}
 	}
@@ -171,11 +178,10 @@ func (t *tally) add(c *candidate, n, freed int) {
 	t.tokens += freed
 }
 
-// fold counts a run of steps; of the one that carries the list the result is
-// hidden.
-func (t *tally) fold(run []*candidate, freed int) {
-	for i := range run {
-		if run[i].carries {
+// fold counts steps; of the one that carries the list the result is hidden.
+func (t *tally) fold(steps []*candidate, freed int) {
+	for i := range steps {
+		if steps[i].carries {
 			t.kinds[aResult]++
 		} else {
 			t.kinds[aStep]++

@@ -35,6 +35,7 @@ const (
 // the newest back.
 type files struct {
 	status map[string]status // of a call, by its id
+	wrote  map[string]bool   // calls that write files, by their ids
 	again  map[string]bool   // calls made in newer steps
 	byName map[string]*file
 	edits  int // newer calls that write files
@@ -49,7 +50,7 @@ type file struct {
 }
 
 func newFiles() *files {
-	return &files{status: make(map[string]status), again: make(map[string]bool), byName: make(map[string]*file)}
+	return &files{status: make(map[string]status), wrote: make(map[string]bool), again: make(map[string]bool), byName: make(map[string]*file)}
 }
 
 // step takes note of a step's calls; age counts the newer requests.
@@ -75,6 +76,7 @@ func (f *files) call(b *furl.Block, age int) {
 		}
 	}
 	if len(use.writes) > 0 {
+		f.wrote[b.ID] = true
 		f.edits++
 	}
 }

@@ -77,7 +77,7 @@ func TestFiles(t *testing.T) {
 }
 
 // The step in which the agent wrote what it works on is not replaced by a marker as soon
-// as others are, and the newest text of the file stays when the cache has expired.
+// as others are, whatever the user said, and the newest text of the file stays when the cache has expired.
 func TestAutoKeepsWhatEditsNeed(t *testing.T) {
 	build := func(last string) *session {
 		s := newSession(t)
@@ -87,6 +87,7 @@ func TestAutoKeepsWhatEditsNeed(t *testing.T) {
 		for i := range 7 {
 			s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(9000), false)
 		}
+		s.say(furl.RoleUser, "and now?")
 		s.call("Edit", `{"file_path":"`+last+`","old_string":"a","new_string":"b"}`, "ok", false)
 		return s
 	}
@@ -108,7 +109,6 @@ func TestAutoKeepsWhatEditsNeed(t *testing.T) {
 		s.say(furl.RoleUser, "go")
 		s.read("src/big.go", text(4000)) // 3
 		s.call("Edit", `{"file_path":"`+tt.edited+`","old_string":"a","new_string":"b"}`, "ok", false)
-		s.say(furl.RoleUser, "and now?")
 		s.call("list", `{}`, text(10), false)
 		b := s.paid()
 		b.Cold = true

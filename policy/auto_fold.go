@@ -2,22 +2,23 @@ package policy
 
 import (
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
 )
 
-// A fold replaces a run of steps by a marker and lists what was said and
-// called in them, and names out of their results. The marker is a user message,
-// so it holds numbers and fixed words only: what a tool returned must not come
-// back as words of the user. The list is shown in place of a tool result. One
-// step of the run stays visible to carry it: its call, and its result with the
-// list for a text. Everything else about that step stays as the model wrote it
+// A fold replaces steps by markers, one between two messages of the user, and
+// lists what was said and called in them, and names out of their results. A marker
+// is a user message, so it holds numbers and fixed words only: what a tool returned
+// must not come back as words of the user. The list is shown in place of a tool
+// result. One of the steps stays visible to carry it: its call, and its result with
+// the list for a text. Everything else about that step stays as the model wrote it
 // (reasoning, signatures, ids), which every provider accepts.
 
 // carriesList reports whether a step carries the list of a fold, which stands
-// right after the fold's marker among the items of the reduction. Such a step
+// right after the fold's last marker among the items of the reduction. Such a step
 // is never folded again, as the marker isn't.
 func carriesList(v *furl.View, u *furl.Unit) bool {
 	for j := range u.Blocks {
@@ -35,23 +36,17 @@ func carriesList(v *furl.View, u *furl.Unit) bool {
 	return false
 }
 
-// pickCarriers chooses in each run of steps among the candidates the step that
-// carries the list.
-func (a *auto) pickCarriers(picked []candidate, m furl.Model) {
-	for i := range picked {
-		if !picked[i].lead {
-			continue
+// pickCarrier chooses among the candidates the step that carries the list.
+func (a *auto) pickCarrier(picked []candidate, m furl.Model) {
+	var best *candidate
+	var least carrierCost
+	for _, c := range stepsOf(picked) {
+		if cost := a.carrierCostOf(c, m); cost.below(least) {
+			best, least = c, cost
 		}
-		var best *candidate
-		var least carrierCost
-		for _, c := range runOf(picked, picked[i].run) {
-			if cost := a.carrierCostOf(c, m); cost.below(least) {
-				best, least = c, cost
-			}
-		}
-		if best != nil {
-			best.carries = true
-		}
+	}
+	if best != nil {
+		best.carries = true
 	}
 }
 
@@ -126,49 +121,37 @@ func (a *auto) carrierPart(c *candidate, sb *furl.ShownBlock, m furl.Model) (kin
 	return 0, false
 }
 
-// fold hides a run of steps, given from the newest back. It gives the items
-// and how many counted tokens they free.
-func (w *autoTexts) fold(run []*candidate) ([]furl.Item, int) {
+// fold hides steps, given from the newest back. It gives the items and how many
+// counted tokens they free.
+func (w *autoTexts) fold(steps []*candidate) ([]furl.Item, int) {
 	var (
-		hidden, units []furl.Unit // those the marker hides, and all of the run
-		carrier       *candidate
-		visible       int // counted tokens of the run
+		hidden  []*candidate // those that markers hide, in order
+		units   []furl.Unit  // all
+		carrier *candidate
+		visible int // counted tokens of all
 	)
-	for i := len(run) - 1; i >= 0; i-- {
-		u := run[i].unit
-		units, visible = append(units, *u), visible+u.Tokens
-		if run[i].carries {
-			carrier = run[i]
+	for _, c := range slices.Backward(steps) {
+		units, visible = append(units, *c.unit), visible+c.unit.Tokens
+		if c.carries {
+			carrier = c
 			continue
 		}
-		hidden = append(hidden, *u)
+		hidden = append(hidden, c)
 	}
-	if len(hidden) == 0 {
-		return nil, 0 // what is left of a run of which the rest was not picked
+	if len(hidden) == 0 || carrier == nil {
+		return nil, 0 // what is left of steps of which the rest was not picked
 	}
-	steps := countOf(len(hidden), "step")
+	items, after := w.markers(hidden, carrier)
+	count := countOf(len(hidden), "step")
 	first, last := units[0], units[len(units)-1]
 	kept := keptFromTo(first.Blocks[0].Pos, last.Blocks[len(last.Blocks)-1].Pos, w.b.Recall)
-	text := "[hidden: " + steps + " of the assistant" + kept + "]"
-	if carrier != nil {
-		where := "below"
-		if carrier.unit.Step == first.Step {
-			where = "above"
-		}
-		text = "[hidden: " + steps + " of the assistant, listed in a tool result " + where + "]"
-	}
-	marker := mark(w.v, w.b, hidden, text)
-	items, after := []furl.Item{marker}, marker.Show.(furl.Mark).Messages[0].Tokens()
-	if carrier == nil {
-		return items, visible - after
-	}
-	head := "[hidden: this result and " + steps + " of the assistant around it" + kept
+	head := "[hidden: this result and " + count + " of the assistant around it" + kept
 	list := w.list(head, units, carrier.unit, int(w.dial.foldShare*float64(visible)))
 	bearer := listBearer(carrier.unit)
 	sb := &carrier.unit.Blocks[bearer]
 	in := furl.InPlace(sb.Block, list+mediaNote(sb.Block.Media), w.b.Counter)
-	in.Note = "the list of " + steps
-	items = append(items, inPlace(sb, in)) // right after the marker, see carriesList
+	in.Note = "the list of " + count
+	items = append(items, inPlace(sb, in)) // right after the last marker, see carriesList
 	after += in.Tokens
 	for j := range carrier.unit.Blocks {
 		sb := &carrier.unit.Blocks[j]
@@ -185,6 +168,33 @@ func (w *autoTexts) fold(run []*candidate) ([]furl.Item, int) {
 		after += size
 	}
 	return items, visible - after
+}
+
+// markers gives a marker for each group of steps between two messages of the user,
+// and their size in counted tokens.
+func (w *autoTexts) markers(hidden []*candidate, carrier *candidate) (items []furl.Item, tokens int) {
+	for len(hidden) > 0 {
+		group := []furl.Unit{*hidden[0].unit}
+		for _, c := range hidden[1:] {
+			if w.userBetween(hidden[len(group)-1].at, c.at) {
+				break
+			}
+			group = append(group, *c.unit)
+		}
+		where := "below"
+		if carrier.at < hidden[0].at {
+			where = "above"
+		}
+		marker := mark(w.v, w.b, group, "[hidden: "+countOf(len(group), "step")+" of the assistant, listed in a tool result "+where+"]")
+		items, tokens = append(items, marker), tokens+marker.Show.(furl.Mark).Messages[0].Tokens()
+		hidden = hidden[len(group):]
+	}
+	return items, tokens
+}
+
+// userBetween reports whether a message of the user is between two units of the view.
+func (w *autoTexts) userBetween(first, last int) bool {
+	return slices.ContainsFunc(w.v.Units[first:last], func(u furl.Unit) bool { return u.Kind == furl.UnitUser })
 }
 
 // inPlace is the item that shows something else for one block.
@@ -238,6 +248,10 @@ func textsOf(units []furl.Unit) iter.Seq[string] {
 
 // line is a step in short; a call that was told is not told again.
 func (w *autoTexts) line(u *furl.Unit, told map[string]bool) string {
+	said := w.dial.said
+	if results(u) == 0 {
+		said = w.dial.replied
+	}
 	failed := make(map[string]bool)
 	var media []furl.Media
 	for j := range u.Blocks {
@@ -251,7 +265,7 @@ func (w *autoTexts) line(u *furl.Unit, told map[string]bool) string {
 		what := ""
 		switch b.Kind {
 		case furl.KindText:
-			what = cut(lexer.Fold(b.Text), w.dial.said)
+			what = cut(lexer.Fold(b.Text), said)
 		case furl.KindCall:
 			what = strings.TrimSpace(b.Name + " " + target(b))
 			if failed[b.ID] {

@@ -23,10 +23,8 @@ type candidate struct {
 	// waited is the sum of the tokens that could have been hidden, for each request
 	// for which they could.
 	waited int
-	// Of a step: run numbers the runs between words of the user, from the
-	// newest; lead says that it is the newest of its run, carries that it
-	// carries the list of its run, spoken that words of the user are newer.
-	run                   int
+	// Of a step: lead says that it is the newest, carries that it carries the list
+	// of all, spoken that words of the user are newer.
 	lead, carries, spoken bool
 }
 
@@ -67,7 +65,7 @@ func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error)
 		regret += e.read * float64(c.waited)
 		rewrite, saved := e.edit(tail, freed)
 		worth = saved - rewrite
-		// A step alone is not a run: the one before it must be picked too.
+		// A step alone is not folded: the one before it must be picked too.
 		if due := e.cold || regret >= e.patience()*rewrite; due && worth > gain && !c.lead {
 			until, gain = len(found), worth
 		}
@@ -100,11 +98,16 @@ type search struct {
 	fails *failures
 	newer int  // newer requests with results
 	user  bool // words of the user are newer
-	// folds says of each unit whether it is a step that may be folded, and
-	// carriers, of each run from the newest back, how many counted tokens stay
-	// of the step that carries its list.
-	folds    []bool
-	carriers []int
+	users int  // newer messages of the user
+	// old is the age of the message of the user before which replies without calls
+	// may be folded.
+	old int
+	// edits says whether the path has an edit, once that is known.
+	edits, looked bool
+	// folds says of each unit whether it is a step that may be folded, and carrier
+	// how many counted tokens stay of the step that carries the list.
+	folds   []bool
+	carrier int
 }
 
 func newSearch(a *auto, v *furl.View, b furl.Budget, e economy) *search {
@@ -116,21 +119,18 @@ func newSearch(a *auto, v *furl.View, b furl.Budget, e economy) *search {
 func (s *search) each(at func(tokens int, c *candidate)) {
 	steps := s.v.Steps
 	s.findFolds(steps)
-	s.user, s.newer = false, 0
+	s.user, s.users, s.newer = false, 0, 0
 	var c candidate // one for all, or each would be allocated
-	run, last := 0, -1
+	lead := true
 	for i := len(s.v.Units) - 1; i >= 0; i-- {
 		u := &s.v.Units[i]
-		if u.Kind == furl.UnitUser {
-			s.user = true
-			run++
-		}
+		s.spoke(u)
 		if s.folds[i] {
-			c = candidate{unit: u, at: i, newer: s.newer, run: run, spoken: s.user, lead: run != last}
-			if s.mayFold(&c, steps); c.lead {
-				c.freed -= s.carriers[run]
+			c = candidate{unit: u, at: i, newer: s.newer, spoken: s.user, lead: lead}
+			if s.mayFold(&c, steps); lead {
+				c.freed -= s.carrier
 			}
-			last = run
+			lead = false
 			at(u.Tokens, &c)
 			s.newer += requests(u)
 			continue
@@ -152,24 +152,27 @@ func (s *search) each(at func(tokens int, c *candidate)) {
 	}
 }
 
-// findFolds finds the steps that may be folded. Those that the same words of
-// the user led to are folded together, and one of them stays to carry the list:
-// together they must free more than that one takes.
+// spoke takes note of a message of the user.
+func (s *search) spoke(u *furl.Unit) {
+	if u.Kind != furl.UnitUser {
+		return
+	}
+	s.user = true
+	if s.users++; s.users == oldReply {
+		s.old = s.newer
+	}
+}
+
+// findFolds finds the steps that may be folded. One of them stays to carry the
+// list: together they must free more than that one takes.
 func (s *search) findFolds(steps int) {
 	s.folds = make([]bool, len(s.v.Units))
-	end, n, freed := len(s.v.Units), 0, 0 // of the run at hand
+	n, freed := 0, 0
 	var least carrierCost
 	var c candidate // one for all, or each would be allocated
-	for i := len(s.v.Units) - 1; i >= -1; i-- {
-		if i < 0 || s.v.Units[i].Kind == furl.UnitUser {
-			if n < 2 || freed-least.size < minFreed {
-				clear(s.folds[i+1 : end])
-			}
-			s.carriers = append(s.carriers, least.size)
-			s.user, end, n, freed, least = true, max(i, 0), 0, 0, carrierCost{}
-			continue
-		}
+	for i := len(s.v.Units) - 1; i >= 0; i-- {
 		u := &s.v.Units[i]
+		s.spoke(u)
 		if u.Kind == furl.UnitStep && s.newer < horizon {
 			s.files.step(u, s.newer)
 		}
@@ -181,6 +184,9 @@ func (s *search) findFolds(steps int) {
 			}
 		}
 		s.newer += requests(u)
+	}
+	if s.carrier = least.size; n < 2 || !least.able || freed-least.size < minFreed {
+		clear(s.folds)
 	}
 }
 
@@ -230,13 +236,16 @@ func mayDropThinking(m furl.Model) bool {
 }
 
 // mayFold fills in the rest of a candidate for a whole step, if it is one: a
-// step with calls in which everything that could be hidden by itself may be.
-// What the assistant said without calling anything stays.
+// step in which everything that could be hidden by itself may be. A reply without
+// calls stays until several messages of the user are newer.
 func (s *search) mayFold(c *candidate, steps int) bool {
 	d, u := &s.a.dial, c.unit
 	age := d.fold
-	if s.e.cold || s.e.forced {
+	switch {
+	case s.e.cold:
 		age = d.foldCold
+	case s.e.forced:
+		age /= 2
 	}
 	if s.a.level < levelFull || u.Kind != furl.UnitStep || c.newer < age || u.Protected || u.Hold >= furl.Keep || carriesList(s.v, u) {
 		return false
@@ -252,14 +261,42 @@ func (s *search) mayFold(c *candidate, steps int) bool {
 			}
 			parts, waited = parts+one.freed, waited+one.waited
 		}
-		if sb.Block.Kind == furl.KindCall && !s.e.all && c.newer < d.written && s.files.status[sb.Block.ID] == workedOn {
+		if sb.Block.Kind == furl.KindCall && !s.e.all && c.newer < s.stayWritten(sb.Block) {
 			return false
 		}
 	}
 	c.kind, c.freed = aStep, u.Tokens-lineTokens-int(d.foldShare*float64(u.Tokens))
+	could := c.newer - age + 1 // for so many requests
+	if !calls {
+		if s.users < oldReply {
+			return false
+		}
+		c.freed = u.Tokens - lineTokens - min(d.replied/4, u.Tokens)
+		could = min(could, s.old+1)
+	}
 	// Its results could have been hidden by themselves before.
-	c.waited = max(0, c.freed-parts)*max(1, min(steps-u.Step, c.newer-age+1)) + waited
-	return calls && c.freed >= minFreed
+	c.waited = max(0, c.freed-parts)*max(1, min(steps-u.Step, could)) + waited
+	return c.freed >= minFreed
+}
+
+// oldReply is how many messages of the user must be newer than a reply without
+// calls for it to be folded: people refer to what was said last.
+const oldReply = 3
+
+// stayWritten is the age from which a step may be folded because of one of its
+// calls: one that wrote text that may be edited next.
+func (s *search) stayWritten(call *furl.Block) int {
+	status := s.files.status[call.ID]
+	if status < newestRead || !s.files.wrote[call.ID] {
+		return 0
+	}
+	switch {
+	case !s.user:
+		return s.a.dial.written
+	case status == workedOn:
+		return s.a.dial.worked
+	}
+	return 0
 }
 
 // stay is the age from which a result may go.
@@ -269,17 +306,24 @@ func (s *search) stay(sb *furl.ShownBlock) int {
 		return errorStays
 	}
 	status := s.files.status[sb.Block.ID]
-	if s.e.cold {
-		if status == workedOn {
+	if s.e.cold { // hiding costs nothing; the newest step stays all the same
+		switch {
+		case status == workedOn && !s.user:
 			return d.editedCold
+		case status >= newestRead:
+			return d.readsCold
 		}
-		return 0 // hiding costs nothing; the newest step stays all the same
+		return 0
 	}
 	switch {
-	case status == unedited:
-		return d.unedited
 	case status == workedOn:
 		return d.edited
+	case status == unedited && s.user:
+		return d.asked
+	case status == unedited && s.edited():
+		return d.paused
+	case status == unedited:
+		return d.unedited
 	case s.user, status == otherCall, status == superseded:
 		return d.keep
 	case status == activeRead:
@@ -288,9 +332,28 @@ func (s *search) stay(sb *furl.ShownBlock) int {
 	return max(d.keep, d.reads)
 }
 
+// edited reports whether the agent has edited a file, in messages that are hidden
+// too.
+func (s *search) edited() bool {
+	if s.looked {
+		return s.edits
+	}
+	s.looked = true
+	for i := range s.v.State.Len() {
+		_, m := s.v.State.Message(i)
+		for j := range m.Blocks {
+			if b := &m.Blocks[j]; b.Kind == furl.KindCall && len(written(b)) > 0 {
+				s.edits = true
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // errorStays is the age up to which what failed stays: it is what the model works on,
 // and says what not to try again.
-const errorStays = 20
+const errorStays = 8
 
 // requests is 1 for a step with results, which one request sent for the first time.
 func requests(u *furl.Unit) int { return min(1, results(u)) }

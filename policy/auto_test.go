@@ -157,18 +157,18 @@ func TestAutoKeeps(t *testing.T) {
 	s := newSession(t)
 	s.say(furl.RoleUser, "go")
 	s.read("src/old.go", text(9000))                                                                       // 3: superseded
-	s.read("src/old.go", text(500))                                                                        // 5: the newest read
+	s.read("src/old.go", text(500))                                                                        // 5: the newest read, since the user's last words
 	s.call("Bash", `{"command":"make"}`, "boom "+text(500), true)                                          // 7: failed
 	s.read("src/edited.go", text(500))                                                                     // 9: the newest read of an edited file
 	s.call("Write", `{"file_path":"src/new.go","content":"`+strings.Repeat("x y ", 400)+`"}`, "ok", false) // 10
-	for i := range 4 {
+	for i := range 3 {
 		s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(9000), false)
 	}
 	s.call("Edit", `{"file_path":"src/edited.go","old_string":"a","new_string":"b"}`, "ok", false)
 	s.call("list", `{"m":0}`, text(10), false)
 	s.plan(must(t, "auto"), s.paid())
 	hidden := s.hiddenNow()
-	for message, want := range map[int]bool{3: true, 5: true, 7: false, 9: false, 10: false, 13: true, s.log.State().Len(): false} {
+	for message, want := range map[int]bool{3: true, 5: false, 7: false, 9: false, 10: false, 13: true, s.log.State().Len(): false} {
 		if hidden[message] != want {
 			t.Errorf("message %d hidden: %v, want %v", message, hidden[message], want)
 		}
@@ -482,4 +482,50 @@ func codeText(seed, words int) string {
 		}
 	}
 	return out.String()
+}
+
+// TestAutoFoldsAcrossMessages folds the steps between messages of the user: each group
+// has a marker, all have one list, and a reply stays until three messages are newer.
+func TestAutoFoldsAcrossMessages(t *testing.T) {
+	s := newSession(t)
+	for _, topic := range []string{"login", "logout", "store", "index", "cache"} {
+		s.say(furl.RoleUser, "Mend the "+topic)
+		for i := range 3 {
+			s.call("list", fmt.Sprintf(`{"path":"src/%s/%d"}`, topic, i), text(900), false)
+		}
+		s.say(furl.RoleAssistant, "The "+topic+" works again. "+text(300))
+	}
+	s.say(furl.RoleUser, "Thanks")
+	s.call("list", `{"path":"."}`, text(10), false)
+	b := s.paid()
+	b.Cold = true
+	s.plan(must(t, "auto"), b)
+	var shown strings.Builder
+	v := s.view()
+	for i := range v.Units {
+		for j := range v.Units[i].Blocks {
+			for text := range v.Units[i].Blocks[j].Texts() {
+				shown.WriteString(text + "\n")
+			}
+		}
+	}
+	got := shown.String()
+	if n := strings.Count(got, "listed in a tool result"); n != 5 {
+		t.Errorf("%d markers, want 5 in\n%s", n, got)
+	}
+	if n := strings.Count(got, "of the assistant around it"); n != 1 {
+		t.Errorf("%d lists, want 1 in\n%s", n, got)
+	}
+	for topic, stays := range map[string]bool{"login": false, "logout": false, "store": false, "index": true, "cache": true} {
+		if whole := strings.Contains(got, "The "+topic+" works again. "+text(300)); whole != stays {
+			t.Errorf("the reply about the %s is shown whole: %v, want %v", topic, whole, stays)
+		}
+		if !strings.Contains(got, "The "+topic+" works again.") || !strings.Contains(got, "Mend the "+topic) {
+			t.Errorf("nothing is left of the words about the %s", topic)
+		}
+	}
+	b.Cold = true
+	if plan := s.plan(must(t, "auto"), b); len(plan.Reductions) != 0 {
+		t.Errorf("the list or a marker was folded again: %+v", plan.Steps)
+	}
 }

@@ -80,7 +80,8 @@ func TestKeepAliveMarks(t *testing.T) {
 	if saved := (without.cost - with.cost) / with.none; !policy.RaceDetector && saved < 0.025 {
 		t.Errorf("pings save %.3f of the cost as recorded, want 0.025", saved)
 	}
-	if with.refs() < without.refs() || with.own() < without.own() || with.lines() < without.lines() {
+	const noise = 0.001 // pings move the times of reductions
+	if with.refs() < without.refs()-noise || with.own() < without.own()-noise || with.lines() < without.lines()-noise {
 		t.Errorf("less is visible with pings: %s, without %s", with, without)
 	}
 }
