@@ -32,9 +32,9 @@ left join furl.contents c on c.tenant = s.tenant and c.session = s.session and c
 where s.tenant = $1 and s.session = $2`
 
 // encodeContents packs contents, in groups that fit into one statement.
-func encodeContents(list [][]byte) (groups []contents) {
+func encodeContents(b *storage.Batch) (groups []contents) {
 	room := 0
-	for _, c := range list {
+	for i, c := range b.Contents {
 		if c == nil {
 			c = []byte{} // not NULL
 		}
@@ -42,9 +42,13 @@ func encodeContents(list [][]byte) (groups []contents) {
 			groups, room = append(groups, contents{}), maxBatch/8-len(c)
 		}
 		g := &groups[len(groups)-1]
-		digest := furl.DigestOf(c)
+		digest := b.ContentID(i)
 		g.digests, g.sizes = append(g.digests, digest[:]), append(g.sizes, int32(len(c)))
-		g.data = append(g.data, pack(c))
+		if b.ContentIDs != nil {
+			g.data = append(g.data, packSealed(c))
+		} else {
+			g.data = append(g.data, pack(c))
+		}
 	}
 	return groups
 }
@@ -102,7 +106,7 @@ func (s *Store) Content(ctx context.Context, key furl.SessionKey, digest furl.Di
 // openContent unpacks a content and verifies it.
 func openContent(digest, data []byte, size int32) ([]byte, error) {
 	content, err := unpack(data, int(size))
-	if err == nil && furl.DigestOf(content) != furl.Digest(digest) {
+	if err == nil && data[0] != packSeal && furl.DigestOf(content) != furl.Digest(digest) {
 		err = errors.New("its bytes do not match the digest")
 	}
 	if err != nil {
