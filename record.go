@@ -43,7 +43,7 @@ type Record struct {
 }
 
 // Body is what a record says: *Message, *Reduction, *Restoration, *Takeover,
-// *Exchange or *Head.
+// *Exchange or *Head. Stores also have *Sealed.
 type Body interface{ body() }
 
 func (*Message) body()     {}

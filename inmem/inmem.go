@@ -30,7 +30,8 @@ type Store struct {
 	mu       sync.RWMutex
 	tenants  map[furl.Tenant]*tenant
 	watchers map[*watcher]struct{}
-	last     int64 // the time of the newest record, in nanoseconds
+	last     int64                  // the time of the newest record, in nanoseconds
+	keys     map[furl.Tenant][]byte // wrapped
 	closed   bool
 }
 
@@ -137,8 +138,8 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b storage.Batch
 		}
 	}
 	contents := make(map[furl.Digest][]byte, len(b.Contents))
-	for _, c := range b.Contents {
-		contents[furl.DigestOf(c)] = append([]byte{}, c...)
+	for i, c := range b.Contents {
+		contents[b.ContentID(i)] = append([]byte{}, c...)
 	}
 	return s.put(ctx, key, &b, records, contents, meta)
 }
@@ -238,8 +239,8 @@ func encode(records []furl.Record) ([]stored, error) {
 
 // describe fills in the fields that are used without decoding the record.
 func (st *stored) describe(r *furl.Record) {
-	if m, ok := r.Body.(*furl.Message); ok {
-		st.message, st.chain, st.size = true, r.Chain, m.Bytes()
+	if size, ok := record.MessageSize(r); ok {
+		st.message, st.chain, st.size = true, r.Chain, size
 	}
 }
 

@@ -111,7 +111,7 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b storage.Batch
 	if err != nil {
 		return err
 	}
-	if rows.contents, err = encodeContents(b.Contents, rows.total, s.maxBatch()); err != nil {
+	if rows.contents, err = encodeContents(&b, rows.total, s.maxBatch()); err != nil {
 		return err
 	}
 	unsure := false
@@ -291,15 +291,16 @@ func encodeRows(records []furl.Record, maxBatch int) (*rows, error) {
 			return nil, fmt.Errorf("record %d: too large: the limit for a body is %d bytes, for a batch %d", rec.Seq, maxBody, maxBatch)
 		}
 		size := len(body)
-		if m, ok := rec.Body.(*furl.Message); ok {
-			size = min(m.Bytes(), math.MaxInt32)
+		_, sealed := rec.Body.(*furl.Sealed)
+		if n, ok := record.MessageSize(&rec); ok {
+			size = min(n, math.MaxInt32)
+			r.bytes += int64(size)
 			r.chains[i] = append([]byte(nil), rec.Chain[:]...)
 			r.messages++
-			r.bytes += int64(size)
 		}
 		r.heads[i], r.raw[i] = head, body
 		r.sizes[i], r.sums[i] = int32(size), checksum(head, body)
-		if len(body) > smallBody {
+		if len(body) > smallBody && !sealed {
 			print := printOf(body)
 			r.prints[i] = print
 			if at, ok := holder[print]; !ok {
@@ -308,7 +309,9 @@ func encodeRows(records []furl.Record, maxBatch int) (*rows, error) {
 				r.same[i] = int64(records[at].Seq)
 			}
 		}
-		r.bodies[i] = pack(body)
+		if r.bodies[i] = pack(body); sealed {
+			r.bodies[i] = packSealed(body)
+		}
 	}
 	return r, nil
 }

@@ -22,7 +22,11 @@ const (
 	packNone = iota
 	packZstd // RFC 8878
 	packS2   // the block format of Snappy, extended
+	packSeal // encrypted bytes
 )
+
+// packSealed returns the packed form of encrypted bytes.
+func packSealed(data []byte) []byte { return append([]byte{packSeal}, data...) }
 
 // zstdFrom is the size, in bytes, from which a body is compressed with zstd.
 // Smaller bodies, which are most of all reads, use S2, which decodes several
@@ -79,6 +83,8 @@ func unpack(packed []byte, size int) ([]byte, error) {
 	}
 	var body []byte
 	switch packed[0] {
+	case packSeal: // size is that of the message inside
+		return append(make([]byte, 0, len(packed)-1), packed[1:]...), nil
 	case packNone:
 		body = append(make([]byte, 0, size), packed[1:]...)
 	case packZstd:

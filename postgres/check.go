@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -245,7 +246,7 @@ func (c *checker) records(key furl.SessionKey) error {
 					continue
 				}
 				var want []byte
-				if _, ok := rec.Body.(*furl.Message); ok {
+				if _, ok := record.MessageSize(&rec); ok {
 					want = rec.Chain[:]
 				}
 				if (want == nil) != (chain == nil) || !bytes.Equal(want, chain) {

@@ -25,17 +25,21 @@ left join furl.contents c on c.tenant = s.tenant and c.session = s.session and c
 where s.tenant = $1 and s.session = $2`
 
 // encodeContents packs the contents of an append whose records have this many bytes.
-func encodeContents(list [][]byte, total, maxBatch int) (c contents, err error) {
-	for _, content := range list {
+func encodeContents(b *storage.Batch, total, maxBatch int) (c contents, err error) {
+	for i, content := range b.Contents {
 		if content == nil {
 			content = []byte{} // not NULL
 		}
 		if total += len(content); total > maxBatch {
 			return c, fmt.Errorf("records and contents are too large: the limit for a batch is %d bytes", maxBatch)
 		}
-		digest := furl.DigestOf(content)
+		digest := b.ContentID(i)
 		c.digests, c.sizes = append(c.digests, digest[:]), append(c.sizes, int32(len(content)))
-		c.data = append(c.data, pack(content))
+		if b.ContentIDs != nil {
+			c.data = append(c.data, packSealed(content))
+		} else {
+			c.data = append(c.data, pack(content))
+		}
 	}
 	return c, nil
 }
@@ -70,7 +74,7 @@ func (s *Store) Content(ctx context.Context, key furl.SessionKey, digest furl.Di
 // openContent unpacks a content and verifies it.
 func openContent(digest, data []byte, size int32) ([]byte, error) {
 	content, err := unpack(data, int(size))
-	if err == nil && furl.DigestOf(content) != furl.Digest(digest) {
+	if err == nil && data[0] != packSeal && furl.DigestOf(content) != furl.Digest(digest) {
 		err = errors.New("its bytes do not match the digest")
 	}
 	if err != nil {

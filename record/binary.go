@@ -9,14 +9,15 @@ import (
 
 // newestVersion is the newest version of the binary format. A record begins
 // with the version that it needs; docs/internals/format.md describes them.
-const newestVersion = 3
+const newestVersion = 4
 
 // ErrNewerFormat means that a newer version of furl wrote a record, or the store
 // that has it. It is left unchanged.
 var ErrNewerFormat = errors.New("the store was written by a newer version of furl")
 
 // Encode returns the bytes that a store keeps for a record: the head, and the
-// body. The body is a message's bytes on the wire, nil for everything else.
+// body. The body is a message's bytes on the wire or the encrypted bytes of a
+// sealed record, nil for everything else.
 // Bodies repeat between sessions that share their beginning, so a store may
 // keep each once, by its content. The same record gives the same bytes.
 func Encode(r furl.Record) (head, body []byte, err error) {
@@ -26,8 +27,11 @@ func Encode(r furl.Record) (head, body []byte, err error) {
 	}
 	e := encoding{mode: writeBinary, version: versionOf(r.Body, kind)}
 	e.binaryWriter.out = append(make([]byte, 0, 256), e.version)
-	if m, ok := r.Body.(*furl.Message); ok {
-		e.binaryWriter.raw, body = m.Raw, m.Raw
+	switch b := r.Body.(type) {
+	case *furl.Message:
+		e.binaryWriter.raw, body = b.Raw, b.Raw
+	case *furl.Sealed:
+		body = b.Data
 	}
 	describe(&e, &r)
 	return e.binaryWriter.out, body, nil
@@ -67,9 +71,21 @@ func Chain(head []byte) (chain furl.Digest, ok bool) {
 	d.seq("", &r.Parent)
 	d.time("", &r.At)
 	d.byte()
-	if d.byte() != 'm' {
+	if kind := d.byte(); kind != 'm' && kind != 's' {
 		return chain, false
 	}
 	d.digest("", &chain)
 	return chain, d.err == nil
+}
+
+// MessageSize returns the size in bytes of a message on the wire, encrypted or
+// not; false for other records.
+func MessageSize(r *furl.Record) (size int, ok bool) {
+	switch b := r.Body.(type) {
+	case *furl.Message:
+		return b.Bytes(), true
+	case *furl.Sealed:
+		return b.Size, b.Message
+	}
+	return 0, false
 }

@@ -16,7 +16,7 @@ type alternative struct {
 // bodies are the kinds of record, in the order of indexOf.
 var bodies = []alternative{
 	{'m', "message", 1}, {'r', "reduction", 1}, {'t', "restoration", 1},
-	{'o', "takeover", 2}, {'x', "exchange", 1}, {'h', "head", 1},
+	{'o', "takeover", 2}, {'x', "exchange", 1}, {'h', "head", 1}, {'s', "sealed", 4},
 }
 
 // versionOf is the oldest version of the format that has everything in a body.
@@ -42,6 +42,8 @@ func indexOf(b furl.Body) int {
 		return 4
 	case *furl.Head:
 		return 5
+	case *furl.Sealed:
+		return 6
 	}
 	return -1
 }
@@ -59,8 +61,10 @@ func newBody(index int) furl.Body {
 		return new(furl.Takeover)
 	case 4:
 		return new(furl.Exchange)
+	case 5:
+		return new(furl.Head)
 	}
-	return new(furl.Head)
+	return new(furl.Sealed)
 }
 
 // describe is a record, but for the version of its format.
@@ -96,6 +100,11 @@ func describe(e *encoding, r *furl.Record) {
 		exchange(e, b)
 	case *furl.Head:
 		e.seq("from", &b.From)
+	case *furl.Sealed:
+		e.digest("chain", &r.Chain)
+		e.bool("message", &b.Message)
+		e.count("size", &b.Size)
+		e.sealed(&b.Data)
 	}
 }
 

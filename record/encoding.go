@@ -399,6 +399,14 @@ func (e *encoding) content(m *furl.Message) {
 	}
 }
 
+// sealed is the bytes of an encrypted record, which binary keeps apart. JSON
+// has none: exports contain the records inside.
+func (e *encoding) sealed(data *[]byte) {
+	if e.mode == readBinary {
+		*data = e.body
+	}
+}
+
 func (e *encoding) blocks(m *furl.Message) {
 	for i := range makeList(e, "blocks", &m.Blocks, 9) {
 		e.element()

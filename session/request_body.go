@@ -135,6 +135,11 @@ type knownLists struct {
 // describeRequest describes the bodies of a request for an exchange that is to
 // be appended next. The session is locked.
 func (s *Session) describeRequest(ctx context.Context, ex *furl.Exchange, f *Fit) {
+	// The client's messages still have what was redacted, and their differences from
+	// the recorded ones would bring it back.
+	if len(s.meta.Redactions) > 0 {
+		return
+	}
 	received, sent := s.partsOf(f)
 	if received == nil {
 		return

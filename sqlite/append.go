@@ -33,7 +33,7 @@ func (s *Store) AppendEarly(ctx context.Context, key furl.SessionKey, b storage.
 		meta, err = metaOf(b.Meta)
 	}
 	if err == nil {
-		contents := packContents(b.Contents)
+		contents := packContents(&b)
 		j := &job{do: func(w *writer) error { return w.append(key, &b, rows, contents, meta) }}
 		err = s.doEarly(ctx, j, func() {
 			s.watchers.notify(key)
@@ -67,11 +67,15 @@ func rowsOf(records []furl.Record) ([]row, error) {
 			return nil, err
 		}
 		out := row{seq: int64(r.Seq), head: head, body: body, sum: sumOf(head, body)}
-		if m, ok := r.Body.(*furl.Message); ok {
-			out.message, out.chain, out.size = true, r.Chain, int64(m.Bytes())
+		if size, ok := record.MessageSize(&r); ok {
+			out.message, out.chain, out.size = true, r.Chain, int64(size)
 		}
 		if body != nil {
-			out.codec, out.packed = pack(body)
+			if _, ok := r.Body.(*furl.Sealed); ok {
+				out.codec, out.packed = codecSealed, body
+			} else {
+				out.codec, out.packed = pack(body)
+			}
 			if len(out.packed) > inlineTo {
 				out.digest = furl.DigestOf(body)
 			}

@@ -15,6 +15,8 @@ const (
 	codecPlain = 0
 	codecS2    = 1
 	codecZstd  = 2
+	// codecSealed is encrypted bytes, whose digest in bodies is a keyed one.
+	codecSealed = 3
 )
 
 const (
@@ -68,7 +70,7 @@ func unpack(codec, size int64, packed []byte) ([]byte, error) {
 	var body []byte
 	var err error
 	switch codec {
-	case codecPlain:
+	case codecPlain, codecSealed:
 		body = append(make([]byte, 0, len(packed)), packed...)
 	case codecS2:
 		var n int

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -252,17 +253,18 @@ func (t *tally) add(f *fetched, seq int64, digest []byte) string {
 	if r.Parent >= r.Seq {
 		return fmt.Sprintf("invalid parent %d", r.Parent)
 	}
-	m, ok := r.Body.(*furl.Message)
-	if !ok {
-		return ""
-	}
 	if digest != nil {
-		if d := furl.DigestOf(m.Raw); string(d[:]) != string(digest) {
+		_, body, err := record.Encode(r)
+		if d := furl.DigestOf(body); err != nil || string(d[:]) != string(digest) {
 			return "its body does not match the stored digest"
 		}
 	}
+	size, ok := record.MessageSize(&r)
+	if !ok {
+		return ""
+	}
 	t.messages++
-	t.bytes += int64(m.Bytes())
+	t.bytes += int64(size)
 	if !r.Chain.IsZero() {
 		t.chained = append(t.chained, chained{seq, r.Chain})
 	}

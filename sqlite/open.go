@@ -89,7 +89,11 @@ func makeFolder(dir string, flush func(*os.File) error) error {
 }
 
 // connect returns a pool of connections: for reading, or one for writing.
-func (s *Store) connect(reading bool) *sql.DB {
+func (s *Store) connect(reading bool) *sql.DB { return s.connectTo(reading, reading) }
+
+// connectTo is connect for connections that read the file and, unless only is set,
+// may write other files.
+func (s *Store) connectTo(reading, only bool) *sql.DB {
 	q := make(url.Values)
 	pragma := func(format string, args ...any) { q.Add("_pragma", fmt.Sprintf(format, args...)) }
 	pragma("busy_timeout(%d)", s.o.LockTimeout.Milliseconds())
@@ -99,7 +103,9 @@ func (s *Store) connect(reading bool) *sql.DB {
 		if s.frozen {
 			q.Set("immutable", "1")
 		}
-		pragma("query_only(1)")
+		if only {
+			pragma("query_only(1)")
+		}
 		pragma("cache_size(-4000)")
 	default:
 		q.Set("mode", "rw")

@@ -3,7 +3,7 @@
 //
 // The file and the files that SQLite creates next to it (-wal, -shm) are
 // readable and writable by their owner only. The text of the sessions is
-// compressed but not encrypted; use disk encryption for encryption at rest.
+// compressed but not encrypted: package encrypted does that.
 // Deleted data is overwritten. Several processes may use one file at the same
 // time, on a local disk.
 //

@@ -23,9 +23,15 @@ func CheckBatch(key furl.SessionKey, b *Batch) error {
 	if len(key.Tenant) > maxTenant {
 		return fmt.Errorf("a tenant's name of %d bytes: at most %d", len(key.Tenant), maxTenant)
 	}
+	most := MaxContent
+	if b.ContentIDs != nil {
+		if most += MaxSealed; len(b.ContentIDs) != len(b.Contents) {
+			return fmt.Errorf("%d ids for %d contents", len(b.ContentIDs), len(b.Contents))
+		}
+	}
 	for _, c := range b.Contents {
-		if len(c) > MaxContent {
-			return fmt.Errorf("a content of %d bytes: at most %d", len(c), MaxContent)
+		if len(c) > most {
+			return fmt.Errorf("a content of %d bytes: at most %d", len(c), most)
 		}
 	}
 	for i := range b.Records {
@@ -42,6 +48,15 @@ func CheckBatch(key furl.SessionKey, b *Batch) error {
 		}
 	}
 	return nil
+}
+
+// ContentID returns the id of the content with index i: its SHA-256, unless the
+// batch has other ids.
+func (b *Batch) ContentID(i int) furl.Digest {
+	if b.ContentIDs != nil {
+		return b.ContentIDs[i]
+	}
+	return furl.DigestOf(b.Contents[i])
 }
 
 // maxTenant is the length of the longest tenant's name, in bytes.

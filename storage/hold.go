@@ -26,14 +26,19 @@ func (h *Hold) Covers(key furl.SessionKey) bool {
 	return h.Tenant == key.Tenant && (h.Session == "" || h.Session == key.Session)
 }
 
-// HeldError is the error for deleting a session that a hold keeps.
+// HeldError is the error for deleting or redacting a session that a hold keeps, or all of
+// a tenant if Session.Session is "".
 type HeldError struct {
 	Session furl.SessionKey
 	Hold    Hold
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("session %s is under legal hold %s (%s): it cannot be deleted until furl hold release %[2]s", e.Session.Session, e.Hold.ID, e.Hold.Reason)
+	what := fmt.Sprintf("session %s", e.Session.Session)
+	if e.Session.Session == "" {
+		what = fmt.Sprintf("tenant %s", e.Session.Tenant)
+	}
+	return fmt.Sprintf("%s is under legal hold %s (%s): it cannot be deleted or redacted until furl hold release %[2]s", what, e.Hold.ID, e.Hold.Reason)
 }
 
 // The holds of a store are the metadata of one session of a tenant that has no others and

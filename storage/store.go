@@ -68,10 +68,16 @@ type Batch struct {
 	// ContentStore stores each once for the session; other stores ignore them,
 	// as they ignore those of a batch without records.
 	Contents [][]byte
+	// ContentIDs, if set, are the ids of Contents in place of their SHA-256:
+	// encrypted contents have keyed ids. Stores do not compress or verify those.
+	ContentIDs []furl.Digest
 }
 
 // MaxContent is the size of the largest content, in bytes.
 const MaxContent = 4 << 20
+
+// MaxSealed is how many bytes larger an encrypted content may be.
+const MaxSealed = 256
 
 // ErrNoContent means that a session has no content with a digest.
 var ErrNoContent = errors.New("no such content")
@@ -129,6 +135,22 @@ type Meta struct {
 	Ledger *Ledger `json:"ledger,omitempty"`
 	// Holds are the legal holds of the store. Only the session that has them sets them.
 	Holds []Hold `json:"legal_holds,omitempty"`
+	// Redactions are the changes to recorded texts, oldest first.
+	Redactions []Redaction `json:"redactions,omitempty"`
+	// Sealed is the encrypted form of all other fields but Hint, which then is a
+	// keyed digest. Only stores and package encrypted see it.
+	Sealed []byte `json:"sealed,omitempty"`
+}
+
+// Redaction says that texts of a session were replaced by "[redacted]", not which.
+type Redaction struct {
+	At time.Time `json:"at"`
+	By string    `json:"by"`
+	// Records are those that were changed, in order. Their digests and chains are
+	// those of the original messages.
+	Records []furl.Seq `json:"records,omitempty"`
+	Texts   int        `json:"texts"` // how many were replaced
+	Bytes   int        `json:"bytes"` // of these
 }
 
 // The values of Meta.TitleBy.
@@ -142,6 +164,7 @@ func (m Meta) Clone() Meta {
 	m.Settings = maps.Clone(m.Settings)
 	m.Windows = maps.Clone(m.Windows)
 	m.Holds = slices.Clone(m.Holds)
+	m.Redactions = slices.Clone(m.Redactions)
 	if m.Ledger != nil {
 		l := *m.Ledger
 		l.Days = slices.Clone(l.Days)

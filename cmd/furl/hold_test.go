@@ -30,6 +30,10 @@ func TestHoldAndDelete(t *testing.T) {
 	if out := run(t, home, file, "", "delete", "--older-than", "0h", "--yes", "--store", store); !strings.Contains(out, "kept "+id) {
 		t.Errorf("furl delete --older-than says %s", out)
 	}
+	out, err = furlCommand(home, "redact", id, "--pattern", "hello", "--yes", "--store", store, "--config", file).CombinedOutput()
+	if err == nil || !bytes.Contains(out, []byte("under legal hold "+hold)) {
+		t.Errorf("furl redact of a held session says %s", out)
+	}
 	if out := run(t, home, file, "", "tenants", "--store", store); strings.Contains(out, ".furl") {
 		t.Errorf("furl tenants shows the holds: %s", out)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/furlhq/furl/encrypted"
 	"github.com/furlhq/furl/internal/config"
 )
 
@@ -54,6 +55,33 @@ func readKeys(setting, variable, name, file string) (keys []string, err error) {
 	return keys, nil
 }
 
+// masterOf returns the master keys of a configuration, nil if it has none.
+func masterOf(c *config.Config, file string) (encrypted.Master, error) {
+	text := ""
+	if name := c.Encryption.KeyFile; name != "" {
+		data, err := readPrivate(config.Beside(file, name))
+		if err != nil {
+			return nil, fmt.Errorf("encryption.key_file: %w", err)
+		}
+		text = string(data) + "\n"
+	}
+	if name := c.Encryption.KeyEnv; name != "" {
+		value := os.Getenv(name)
+		if value == "" {
+			return nil, fmt.Errorf("encryption.key_env: $%s has no key; set it where furl runs", name)
+		}
+		text += value
+	}
+	if text == "" {
+		return nil, nil
+	}
+	m, err := encrypted.ParseMaster(text)
+	if err != nil {
+		return nil, fmt.Errorf("encryption.key_file and encryption.key_env: %w", err)
+	}
+	return m, nil
+}
+
 // keysIn splits a text into keys. Items that start with # are comments.
 func keysIn(text, separator string) (keys []string) {
 	for key := range strings.SplitSeq(text, separator) {
@@ -68,7 +96,7 @@ func keysIn(text, separator string) (keys []string) {
 // error for each one that other users can read.
 func privateFiles(c *config.Config, file string) (exposed []*exposedError) {
 	var names []string
-	for _, name := range []string{c.Gateway.ClientKeysFile, c.Gateway.OperatorKeyFile, c.Gateway.KeysFile, c.Gateway.TLS.KeyFile} {
+	for _, name := range []string{c.Gateway.ClientKeysFile, c.Gateway.OperatorKeyFile, c.Gateway.KeysFile, c.Gateway.TLS.KeyFile, c.Encryption.KeyFile} {
 		if name != "" {
 			names = append(names, config.Beside(file, name))
 		}

@@ -131,6 +131,9 @@ func (f *storeFlags) status(ctx context.Context, tenant, name, hint string) (s *
 	if err != nil {
 		return nil, err
 	}
+	if store, err = f.encrypted(store); err != nil {
+		return nil, err
+	}
 	defer closing(store, &err)
 	var tenants []furl.Tenant
 	if tenant != "" {

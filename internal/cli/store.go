@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/encrypted"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
@@ -91,7 +92,30 @@ func (f *storeFlags) open(ctx context.Context) (storage.Store, error) {
 		return nil, err
 	}
 	f.tellRenamed(store)
-	return store, nil
+	return f.encrypted(store)
+}
+
+// encrypted returns the store with the encryption of the configuration. Without a
+// master key it still returns a clear error for what is encrypted.
+func (f *storeFlags) encrypted(store storage.Store) (_ storage.Store, err error) {
+	defer func() {
+		if err != nil {
+			store.Close()
+		}
+	}()
+	inner, ok := store.(encrypted.Inner)
+	if !ok {
+		return nil, errors.New("this store does not support encryption")
+	}
+	c, file, err := config.Load(f.config, f.program.policies)
+	if err != nil {
+		return nil, err
+	}
+	master, err := masterOf(c, file)
+	if err != nil {
+		return nil, err
+	}
+	return encrypted.New(inner, master), nil
 }
 
 // tellRenamed reports the sessions that were renamed when the store was opened.
@@ -133,7 +157,7 @@ func (f *storeFlags) existing(ctx context.Context) (storage.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readable, nil
+	return f.encrypted(readable)
 }
 
 // sessions returns the sessions of a store, with the policies and models of the

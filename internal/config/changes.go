@@ -7,7 +7,7 @@ import (
 )
 
 // atStart are the keys that a running gateway cannot change.
-var atStart = []string{"store", "embeddings", "summaries", "telemetry", "audit", "gateway.listen", "gateway.tls", "gateway.tenants", "gateway.tenant_by"}
+var atStart = []string{"store", "embeddings", "encryption", "summaries", "telemetry", "audit", "gateway.listen", "gateway.tls", "gateway.tenants", "gateway.tenant_by"}
 
 // Changes lists the keys in which two configurations differ: those that a
 // running gateway can change, and those that it reads when it starts.
@@ -48,7 +48,8 @@ func changes(was, is reflect.Value, prefix string) (keys []string) {
 // change as another one has them, by which it was started.
 func (c *Config) Started(by *Config) *Config {
 	out := *c
-	out.Store, out.Embeddings, out.Summaries, out.Telemetry, out.Audit = by.Store, by.Embeddings, by.Summaries, by.Telemetry, by.Audit
+	out.Store, out.Embeddings, out.Encryption = by.Store, by.Embeddings, by.Encryption
+	out.Summaries, out.Telemetry, out.Audit = by.Summaries, by.Telemetry, by.Audit
 	out.Gateway.TLS = by.Gateway.TLS
 	out.Gateway.Listen, out.Gateway.Tenants, out.Gateway.TenantBy = by.Gateway.Listen, by.Gateway.Tenants, by.Gateway.TenantBy
 	return &out

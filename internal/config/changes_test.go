@@ -25,6 +25,7 @@ models: [{model: "x*", window: 9k}]
 retention: {age: 9d}
 embeddings: {url: "http://localhost:1/v1"}
 summaries: {at_once: 9}
+encryption: {key_file: master.key}
 gateway: {listen: "127.0.0.1:9", tenants: true, refuse: true}
 `), nil)
 	if err != nil {
@@ -34,7 +35,7 @@ gateway: {listen: "127.0.0.1:9", tenants: true, refuse: true}
 	if want := []string{"policy", "policies", "rolling_context", "context_management_enabled", "models", "retention.age", "gateway.refuse"}; !sameSet(live, want) {
 		t.Errorf("live are %v, want %v", live, want)
 	}
-	if want := []string{"embeddings.url", "summaries.at_once", "gateway.listen", "gateway.tenants"}; !sameSet(restart, want) {
+	if want := []string{"embeddings.url", "encryption.key_file", "summaries.at_once", "gateway.listen", "gateway.tenants"}; !sameSet(restart, want) {
 		t.Errorf("at the next start are %v, want %v", restart, want)
 	}
 	// What needs a start is as it was, all else as it is.

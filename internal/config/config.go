@@ -44,6 +44,8 @@ type Config struct {
 	// Embeddings is the endpoint of a model that makes vectors for recall.
 	// If its URL is empty, recall is lexical.
 	Embeddings Embeddings `yaml:"embeddings"`
+	// Encryption is about the encryption of the store.
+	Encryption Encryption `yaml:"encryption"`
 	// Summaries says who writes the summaries of policies that show them, in
 	// furl serve.
 	Summaries Summaries `yaml:"summaries"`
@@ -217,6 +219,14 @@ type Embeddings struct {
 	// KeyEnv names the environment variable that holds the key; keys do not
 	// are in the file.
 	KeyEnv string `yaml:"key_env"`
+}
+
+// Encryption says where the master keys are with which the store is encrypted. If
+// both fields are empty, it is not.
+type Encryption struct {
+	// KeyFile is a file, and KeyEnv an environment variable, with one key per line.
+	KeyFile string `yaml:"key_file"`
+	KeyEnv  string `yaml:"key_env"`
 }
 
 // Set returns the policies that can be chosen by name, with the file's options.

@@ -48,6 +48,10 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"model":   text(&c.Embeddings.Model),
 			"key_env": keyVariable(&c.Embeddings.KeyEnv),
 		}),
+		"encryption": object(map[string]reader{
+			"key_file": text(&c.Encryption.KeyFile),
+			"key_env":  keyVariable(&c.Encryption.KeyEnv),
+		}),
 		"summaries": object(map[string]reader{
 			"model":   text(&c.Summaries.Model),
 			"key_env": keyVariable(&c.Summaries.KeyEnv),

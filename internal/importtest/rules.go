@@ -51,6 +51,9 @@ var rules = map[string]rule{
 	"sqlite":   {imports: []string{".", "record", "storage", "internal/rebuild"}, offline: true},
 	"postgres": {imports: []string{".", "record", "storage"}},
 
+	// The encryption of any store.
+	"encrypted": {imports: []string{".", "record", "storage"}, offline: true},
+
 	// What drives the core.
 	"session":              {imports: above("internal/agents", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/rebuild", "internal/transact")},
 	"tool":                 {imports: []string{"internal/numbers", "internal/unidiff"}, offline: true},
