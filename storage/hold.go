@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ type HeldError struct {
 func (e *HeldError) Error() string {
 	what := fmt.Sprintf("session %s", e.Session.Session)
 	if e.Session.Session == "" {
-		what = fmt.Sprintf("tenant %s", e.Session.Tenant)
+		what = fmt.Sprintf("tenant %s", cmp.Or(e.Session.Tenant, "local"))
 	}
 	return fmt.Sprintf("%s is under legal hold %s (%s): it cannot be deleted or redacted until furl hold release %[2]s", what, e.Hold.ID, e.Hold.Reason)
 }
