@@ -201,7 +201,7 @@ func TestNoPlainText(t *testing.T) {
 			t.Fatal(err)
 		}
 		var data []byte
-		for _, word := range strings.Fields(string(dump)) {
+		for word := range strings.FieldsSeq(string(dump)) {
 			data = append(data, unhex(word)...)
 		}
 		if len(data) < 10_000 {

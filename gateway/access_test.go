@@ -135,12 +135,13 @@ func TestNamedKeys(t *testing.T) {
 		t.Errorf("models: %d", code)
 	}
 	for _, r := range a.seen {
-		text := r.URL.String()
+		var text strings.Builder
+		text.WriteString(r.URL.String())
 		for name, values := range r.Header {
-			text += name + strings.Join(values, ",")
+			text.WriteString(name + strings.Join(values, ","))
 		}
-		if strings.Contains(text, access.KeyPrefix) {
-			t.Errorf("the provider got %s", text)
+		if strings.Contains(text.String(), access.KeyPrefix) {
+			t.Errorf("the provider got %s", text.String())
 		}
 	}
 	if a.seen[0].Header.Get("X-Api-Key") != "sk-company" {
