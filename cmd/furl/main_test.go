@@ -110,3 +110,17 @@ func (p *process) log() string {
 	defer p.mu.Unlock()
 	return p.said.String()
 }
+
+// run runs furl and returns its output.
+func run(t *testing.T, home, file, in string, args ...string) string {
+	t.Helper()
+	cmd := furlCommand(home, append(args, "--config", file)...)
+	cmd.Stdin = strings.NewReader(in)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("furl %v: %v\n%s", args, err, &errs)
+	}
+	return strings.TrimSpace(string(out))
+}

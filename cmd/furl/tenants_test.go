@@ -96,20 +96,6 @@ func tenantsHome(t *testing.T, more string) (home, file string) {
 	return home, file
 }
 
-// run runs furl and returns its output.
-func run(t *testing.T, home, file, in string, args ...string) string {
-	t.Helper()
-	cmd := furlCommand(home, append(args, "--config", file)...)
-	cmd.Stdin = strings.NewReader(in)
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("furl %v: %v\n%s", args, err, &errs)
-	}
-	return strings.TrimSpace(string(out))
-}
-
 // A new client key is a new tenant. The operator finds the old tenant by its key and moves
 // its sessions, which continue at the new tenant.
 func TestSessionsMoveToANewKey(t *testing.T) {
