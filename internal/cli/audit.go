@@ -113,6 +113,7 @@ func auditCommand(p program) *cobra.Command {
 changed, exported or deleted what, and who was refused.`,
 		Example: "  furl audit verify\n  furl audit export --since 30d",
 		Args:    atMost(0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(verifyAuditCommand(p), exportAuditCommand(p))
 	return cmd

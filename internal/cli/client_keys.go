@@ -111,6 +111,7 @@ keys, and the key itself is shown once, when it is made. A running gateway reads
 file again on SIGHUP or POST /furl/v1/reload.`,
 		Example: "  furl keys create ann --expires 90d\n  furl keys list\n  furl keys revoke ann",
 		Args:    atMost(0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(createKeyCommand(p), listKeysCommand(p), revokeKeyCommand(p))
 	return cmd
@@ -297,9 +298,9 @@ func revokeKeyCommand(p program) *cobra.Command {
 // exactly returns a check for a number of arguments, which the error names.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
+		if len(args) < n {
 			return badUsage("%s requires %s", cmd.CommandPath(), what)
 		}
-		return nil
+		return atMost(n)(cmd, args)
 	}
 }

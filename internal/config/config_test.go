@@ -181,7 +181,7 @@ func (f forget) Validate() error {
 func TestParseErrors(t *testing.T) {
 	for file, want := range map[string]string{
 		"stor: x":            `f.yaml: unknown key "stor" (line 1): did you mean "store"?`,
-		"x: x":               `f.yaml: unknown key "x" (line 1): expected one of ask_first, audit, catalog, chat, context_management_enabled, embeddings, gateway, mcp, mcp_servers, models, policies, policy, retention, rolling_context, store, summaries, telemetry`,
+		"x: x":               `f.yaml: unknown key "x" (line 1): expected one of ask_first, audit, catalog, chat, context_management_enabled, embeddings, encryption, gateway, mcp, mcp_servers, models, policies, policy, retention, rolling_context, store, summaries, telemetry`,
 		"store: x\nstore: y": `f.yaml: duplicate key "store" (line 2): first on line 1`,
 		"policy: speed":      `f.yaml: unknown policy "speed" (line 1): choose one of none, `,
 		"policy: rolling\npolicies:\n  tool-age:\n    keep: 3":                    `f.yaml: unknown key "keep" for policy "tool-age" (line 4): expected one of max_age, max_tokens_per_output, min_tokens, text`,

@@ -525,7 +525,7 @@ func TestResults(t *testing.T) {
 		want   string
 	}{
 		{func(p *Plan) { p.Policies = []string{"auto"} }, "its policies are none, not auto"},
-		{func(p *Plan) { p.Command = []string{"y"} }, `its agent command is "x", not "y"`},
+		{func(p *Plan) { p.Command = []string{"y"} }, "its agent command is x, not y"},
 		{func(p *Plan) { p.Tasks = map[string]string{"t": "other"} }, "task t has changed since its first run"},
 		{func(p *Plan) { p.Tasks = map[string]string{"u": "1"} }, "it has a task t, which the task set lacks"},
 		{func(p *Plan) { p.Settings = map[string]string{"--window": "32k"} }, "--window differs"},
