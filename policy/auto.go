@@ -58,6 +58,10 @@ type dial struct {
 	fold, foldCold       int
 	foldShare, foldWorth float64
 	said, replied        int
+	// listed is the age from which such a list is shortened to names that are worth
+	// listWorth, in at most listShare of its size.
+	listed               int
+	listShare, listWorth float64
 	// clip is the size beyond which a result is cut to head and tail before
 	// it is first sent, in the provider's tokens.
 	clip int
@@ -67,13 +71,13 @@ type dial struct {
 var (
 	frugal = dial{keep: 1, inputs: 3, reads: 6, active: 10, unedited: 6, paused: 4, asked: 3, edited: 6, written: 4, worked: 4,
 		editedCold: 2, readsCold: 1, names: 200, share: 0.15, worth: 0.15,
-		fold: 3, foldShare: 0.2, foldWorth: 0.09, said: 40, replied: 200, clip: 3_000}
+		fold: 3, foldShare: 0.2, foldWorth: 0.09, said: 40, replied: 200, listed: 40, listShare: 0.25, listWorth: 0.15, clip: 3_000}
 	balanced = dial{keep: 1, inputs: 3, reads: 14, active: 24, unedited: 20, paused: 6, asked: 4, edited: 10, written: 16, worked: 10,
 		editedCold: 6, readsCold: 2, names: 800, share: 0.25, worth: 0.06,
-		fold: 8, foldShare: 0.3, foldWorth: 0.06, said: 200, replied: 800, clip: beyondUse}
+		fold: 8, foldShare: 0.3, foldWorth: 0.06, said: 200, replied: 800, listed: 40, listShare: 0.25, listWorth: 0.1, clip: beyondUse}
 	faithful = dial{keep: 1, inputs: 10, reads: 18, active: 28, unedited: 40, paused: 12, asked: 8, edited: 20, written: 24, worked: 20,
 		editedCold: 10, readsCold: 4, names: 800, share: 0.25, worth: 0.05,
-		fold: 15, foldCold: 4, foldShare: 0.3, foldWorth: 0.055, said: 400, replied: 1200, clip: beyondUse}
+		fold: 15, foldCold: 4, foldShare: 0.3, foldWorth: 0.055, said: 400, replied: 1200, listed: 60, listShare: 0.4, listWorth: 0.08, clip: beyondUse}
 )
 
 // auto hides what the model is unlikely to need again, when that pays: results,
@@ -81,8 +85,8 @@ var (
 // marker, from the position on from which most is saved. What it hides leaves a
 // placeholder with the names in it. It is a pure function of the view and the
 // budget. What it showed in place it touches once more at most, when the step
-// is replaced by a marker or carries the list of those that do; a marker and its
-// list never again.
+// is replaced by a marker or carries the list of those that do. A marker stays as it
+// is; its list is shortened once, when it is old.
 type auto struct {
 	level level
 	dial  dial
@@ -91,7 +95,9 @@ type auto struct {
 }
 
 // Name is "auto".
-func (*auto) Name() string { return "auto" }
+func (*auto) Name() string { return stageAuto }
+
+const stageAuto = "auto"
 
 // Reduce hides all candidates from one position on, or says why not.
 func (a *auto) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
@@ -169,7 +175,7 @@ func tokensFrom(v *furl.View, seq furl.Seq) int {
 
 // tally counts what a reduction hides.
 type tally struct {
-	kinds  [4]int
+	kinds  [5]int
 	tokens int // freed, the provider's
 }
 
@@ -193,7 +199,7 @@ func (t *tally) fold(steps []*candidate, freed int) {
 // String is such as "14 results and 2 inputs".
 func (t tally) String() string {
 	var parts []string
-	for kind, one := range [...]string{"result", "input", "thought", "step"} {
+	for kind, one := range [...]string{"result", "input", "thought", "step", "list"} {
 		if n := t.kinds[kind]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, plural(n, one)))
 		}

@@ -17,23 +17,58 @@ import (
 // the list for a text. Everything else about that step stays as the model wrote it
 // (reasoning, signatures, ids), which every provider accepts.
 
-// carriesList reports whether a step carries the list of a fold, which stands
-// right after the fold's last marker among the items of the reduction. Such a step
-// is never folded again, as the marker isn't.
+// carriesList reports whether a step carries the list of a fold. Such a step is
+// never folded again, as the marker isn't.
 func carriesList(v *furl.View, u *furl.Unit) bool {
 	for j := range u.Blocks {
-		sb := &u.Blocks[j]
-		if sb.By == 0 || sb.Block.Kind != furl.KindResult {
-			continue
-		}
-		red, _ := v.State.Reduction(sb.By)
-		for i := 1; i < len(red.Items); i++ {
-			if _, marker := red.Items[i-1].Show.(furl.Mark); marker && red.Items[i].Spans[0].First == sb.Pos {
-				return true
-			}
+		if _, ok := listIn(v, &u.Blocks[j]); ok {
+			return true
 		}
 	}
 	return false
+}
+
+// Notes of items that show a list, and one that was shortened.
+const (
+	wholeList = "the list of "
+	shortList = "the shortened list of "
+)
+
+// listIn returns the note of the item by which a block shows the list of a fold.
+func listIn(v *furl.View, sb *furl.ShownBlock) (note string, ok bool) {
+	if sb.By == 0 || sb.Block.Kind != furl.KindResult {
+		return "", false
+	}
+	red, _ := v.State.Reduction(sb.By)
+	for i := range red.Items {
+		if in, ok := red.Items[i].Show.(furl.In); ok && red.Items[i].Spans[0].First == sb.Pos {
+			return in.Note, red.Stage == stageAuto && (strings.HasPrefix(in.Note, wholeList) || strings.HasPrefix(in.Note, shortList))
+		}
+	}
+	return "", false
+}
+
+// isOldList reports whether a block shows a list that was not shortened yet.
+func isOldList(v *furl.View, sb *furl.ShownBlock) bool {
+	note, ok := listIn(v, sb)
+	return ok && strings.HasPrefix(note, wholeList)
+}
+
+// shorten shows a list without what was said and called, and with its most valuable
+// names only.
+func (w *autoTexts) shorten(sb *furl.ShownBlock) furl.In {
+	note, _ := listIn(w.v, sb)
+	head := sb.Text[:strings.IndexAny(sb.Text+"\n", "\n")]
+	head = strings.TrimSuffix(strings.TrimSuffix(head, "]"), "; the assistant said and called there:")
+	w.shown.add(head)
+	text := head
+	room := nameBudget{most: int(w.dial.listShare * float64(sb.Tokens)), worth: w.dial.listWorth}
+	if names := w.shown.tell(sb.Texts(), room, w.b.Counter); len(names) > 0 {
+		text += "; names in them: " + strings.Join(names, " ")
+	}
+	in := furl.InPlace(sb.Block, text+"]"+mediaNote(sb.Block.Media), w.b.Counter)
+	in.Note = shortList + strings.TrimPrefix(note, wholeList)
+	return in
 }
 
 // pickCarrier chooses among the candidates the step that carries the list.
@@ -150,7 +185,7 @@ func (w *autoTexts) fold(steps []*candidate) ([]furl.Item, int) {
 	bearer := listBearer(carrier.unit)
 	sb := &carrier.unit.Blocks[bearer]
 	in := furl.InPlace(sb.Block, list+mediaNote(sb.Block.Media), w.b.Counter)
-	in.Note = "the list of " + count
+	in.Note = wholeList + count
 	items = append(items, inPlace(sb, in)) // right after the last marker, see carriesList
 	after += in.Tokens
 	for j := range carrier.unit.Blocks {

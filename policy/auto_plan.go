@@ -10,6 +10,7 @@ const (
 	aCall
 	aThought
 	aStep
+	aList
 )
 
 // candidate is a block, or a whole step, that may be hidden.
@@ -142,7 +143,7 @@ func (s *search) each(at func(tokens int, c *candidate)) {
 				weight = 0 // the provider drops it by itself
 			}
 			c = candidate{unit: u, at: i, block: sb, newer: s.newer}
-			if u.Kind != furl.UnitStep || u.Protected || sb.Hold >= furl.Keep || !s.may(&c, steps) || sb.By != 0 && !isClip(s.v, sb) {
+			if u.Kind != furl.UnitStep || u.Protected || sb.Hold >= furl.Keep || !s.may(&c, steps) {
 				at(weight, nil)
 				continue
 			}
@@ -196,6 +197,9 @@ func (s *search) may(c *candidate, steps int) bool {
 	if sb.Tokens < minFreed || sb.By != 0 && !sb.Block.IsResult() {
 		return false
 	}
+	if sb.By != 0 && !isClip(s.v, sb) {
+		return s.mayShorten(c, steps)
+	}
 	stay := d.keep // the age from which it may go
 	switch kind := sb.Block.Kind; {
 	case sb.Block.IsResult():
@@ -226,6 +230,18 @@ func (s *search) may(c *candidate, steps int) bool {
 	}
 	c.waited = c.freed * max(1, min(steps-c.unit.Step, c.newer-stay+1))
 	return c.newer >= stay && c.freed >= minFreed
+}
+
+// mayShorten fills in the rest of a candidate for the list of steps that were folded
+// long ago, if it is one.
+func (s *search) mayShorten(c *candidate, steps int) bool {
+	d := &s.a.dial
+	if d.listed == 0 || c.newer < d.listed || !isOldList(s.v, c.block) {
+		return false
+	}
+	c.kind, c.freed = aList, c.block.Tokens-standInTokens-int(d.listShare*float64(c.block.Tokens))
+	c.waited = c.freed * max(1, min(steps-c.unit.Step, c.newer-d.listed+1))
+	return c.freed >= minFreed
 }
 
 // mayDropThinking reports whether thinking from before the user's newest words

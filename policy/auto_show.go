@@ -42,6 +42,8 @@ func (w *autoTexts) show(c *candidate) (show furl.Show, size int, ok bool) {
 	switch c.kind {
 	case aThought:
 		return furl.Gone{}, 0, true
+	case aList:
+		in = w.shorten(sb)
 	case aResult:
 		r := Result{View: w.v, Unit: c.unit, Block: sb, Newer: c.newer, Counter: w.b.Counter, Recall: w.b.Recall, shown: w.shown}
 		in = furl.InPlace(sb.Block, r.placeholder(w.dial.room(sb.Tokens))+mediaNote(sb.Block.Media), w.b.Counter)

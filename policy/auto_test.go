@@ -529,3 +529,53 @@ func TestAutoFoldsAcrossMessages(t *testing.T) {
 		t.Errorf("the list or a marker was folded again: %+v", plan.Steps)
 	}
 }
+
+// A list of folded steps is shortened once, to its most valuable names, when many
+// requests are newer.
+func TestAutoShortensOldLists(t *testing.T) {
+	s := newSession(t)
+	s.say(furl.RoleUser, "Mend the login")
+	for i := range 20 {
+		s.call("list", fmt.Sprintf(`{"path":"src/login/%d"}`, i), fmt.Sprintf("parseLogin%d checkLogin%d parseLogin%d ", i, i, i)+text(900), false)
+	}
+	lists := func() (shown []string) {
+		b := s.paid()
+		b.Cold = true
+		s.plan(must(t, "auto"), b)
+		v := s.view()
+		for i := range v.Units {
+			for j := range v.Units[i].Blocks {
+				for text := range v.Units[i].Blocks[j].Texts() {
+					if strings.Contains(text, "of the assistant around it") {
+						shown = append(shown, text)
+					}
+				}
+			}
+		}
+		return shown
+	}
+	whole := lists()
+	if len(whole) != 1 || !strings.Contains(whole[0], "said and called there:\n") {
+		t.Fatalf("the lists are %q", whole)
+	}
+	for i := range 60 {
+		s.call("list", fmt.Sprintf(`{"path":"src/logout/%d"}`, i), text(900), false)
+	}
+	after := lists()
+	if len(after) != 2 {
+		t.Fatalf("the lists are %q", after)
+	}
+	short := after[0]
+	head, _, _ := strings.Cut(whole[0], ";")
+	if !strings.HasPrefix(short, head) || strings.Contains(short, "said and called") || !strings.Contains(short, "; names in them: ") || len(short) > len(whole[0])/2 {
+		t.Errorf("the list\n%s\nwas shortened to\n%s", whole[0], short)
+	}
+	for range 2 {
+		for i := range 60 {
+			s.call("list", fmt.Sprintf(`{"path":"src/cache/%d"}`, i), text(900), false)
+		}
+		if again := lists(); again[0] != short {
+			t.Errorf("the shortened list\n%s\nis now\n%s", short, again[0])
+		}
+	}
+}
