@@ -211,7 +211,7 @@ func TestAutoReadPrices(t *testing.T) {
 	// The more a write costs beside a read, the less there is to save: at 0.025 an entry of
 	// one hour costs eighty times what reading it does.
 	prices := []struct{ read, write, more, worst float64 }{
-		{0.1, 1.25, 0, 1.0001}, {0.05, 1.25, 0.075, 1.0001}, {0.025, 1.25, 0.162, 1.0001}, {0.25, 1, 0, 1.0001},
+		{0.1, 1.25, 0, 1.0001}, {0.05, 1.25, 0.08, 1.0001}, {0.025, 1.25, 0.17, 1.0001}, {0.25, 1, 0, 1.0001},
 	}
 	halves := []string{"odd", "even"}
 	if policy.RaceDetector {

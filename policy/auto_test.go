@@ -558,7 +558,7 @@ func TestAutoShortensOldLists(t *testing.T) {
 	if len(whole) != 1 || !strings.Contains(whole[0], "said and called there:\n") {
 		t.Fatalf("the lists are %q", whole)
 	}
-	for i := range 60 {
+	for i := range 80 {
 		s.call("list", fmt.Sprintf(`{"path":"src/logout/%d"}`, i), text(900), false)
 	}
 	after := lists()
@@ -567,11 +567,11 @@ func TestAutoShortensOldLists(t *testing.T) {
 	}
 	short := after[0]
 	head, _, _ := strings.Cut(whole[0], ";")
-	if !strings.HasPrefix(short, head) || strings.Contains(short, "said and called") || !strings.Contains(short, "; names in them: ") || len(short) > len(whole[0])/2 {
+	if !strings.HasPrefix(short, head) || strings.Contains(short, "said and called") || !strings.Contains(short, "; names in them: ") || len(short) > len(whole[0])*3/4 {
 		t.Errorf("the list\n%s\nwas shortened to\n%s", whole[0], short)
 	}
 	for range 2 {
-		for i := range 60 {
+		for i := range 80 {
 			s.call("list", fmt.Sprintf(`{"path":"src/cache/%d"}`, i), text(900), false)
 		}
 		if again := lists(); again[0] != short {
