@@ -113,7 +113,7 @@ func turnOf(i, n int, each, total, passed, fuzzed time.Duration) time.Duration {
 
 func fuzzOne(t target, each time.Duration) error {
 	// A target that hangs is a failure too; the build needs additional time.
-	ctx, cancel := context.WithTimeout(context.Background(), each+2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), each+3*time.Minute)
 	defer cancel()
 	// Coverage varies if goroutines work together, and go test would spend
 	// all the time minimising each new input.
