@@ -3,5 +3,5 @@
 package gateway
 
 // RaceDetector reports whether the race detector is on: long sessions take ten times as
-// long, so many tests have smaller ones. .ci/run runs those in full without it.
+// long, so many tests have smaller ones. make test runs those in full.
 const RaceDetector = false
