@@ -25,7 +25,7 @@ type Master interface {
 	// Wrap encrypts a secret of 32 bytes, bound to a context, which is not secret.
 	Wrap(ctx context.Context, secret, context []byte) ([]byte, error)
 	// Unwrap decrypts what the master key id has wrapped with the same context. If
-	// there is no such key, the error wraps ErrUnknownMaster.
+	// the master lacks that key, the error wraps ErrUnknownMaster.
 	Unwrap(ctx context.Context, id string, wrapped, context []byte) ([]byte, error)
 }
 

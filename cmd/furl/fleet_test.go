@@ -67,7 +67,7 @@ type fleet struct {
 	gateways []*process
 	next     atomic.Uint64 // the gateway of the next request
 	sent     atomic.Int64  // requests
-	retried  atomic.Int64  // those that the provider had refused
+	retried  atomic.Int64  // requests sent again after the provider refused them
 	// url, if set, is the address of a load balancer.
 	url string
 	// mayFail is set while connections may break.
