@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -52,7 +53,12 @@ func (p *process) run(ctx context.Context) (end ended, err error) {
 	out := &limitedLog{w: file}
 	c.Stdout, c.Stderr = out, out
 	ownSession(c)
-	c.Cancel = func() error { return terminate(c.Process) }
+	var killed atomic.Bool
+	c.Cancel = func() error {
+		err := terminate(c.Process)
+		killed.Store(err == nil)
+		return err
+	}
 	c.WaitDelay = grace
 	start := time.Now()
 	if err := c.Start(); err != nil {
@@ -64,7 +70,7 @@ func (p *process) run(ctx context.Context) (end ended, err error) {
 	if ctx.Err() != nil {
 		return end, ctx.Err()
 	}
-	end.timedOut = limited.Err() != nil && end.took >= p.limit
+	end.timedOut = killed.Load()
 	exit := (*exec.ExitError)(nil)
 	switch {
 	case errors.As(err, &exit):
