@@ -1,6 +1,7 @@
 // Fuzzall runs every fuzz target of the product for a while, one after the
 // other, because go test takes one target at a time. It is silent about
-// targets that find nothing.
+// targets that find nothing. Where the time is too short for all of them, it begins with
+// another package each hour, so that every target has its turn.
 //
 //	go run ./internal/fuzzall -time 60s -total 30m
 package main
@@ -17,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -30,7 +32,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, "fuzzall:", err)
 		os.Exit(2)
 	}
-	if !fuzz(targets, *each, *total) {
+	targets = rotate(targets, int(time.Now().Unix()/3600))
+	bin, err := os.MkdirTemp("", "fuzzall")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fuzzall:", err)
+		os.Exit(2)
+	}
+	ok := fuzz(targets, bin, *each, *total)
+	os.RemoveAll(bin)
+	if !ok {
 		os.Exit(1)
 	}
 }
@@ -69,6 +79,22 @@ func find(root string) ([]target, error) {
 	return targets, err
 }
 
+// rotate moves the targets of the first n packages to the end; n is reduced to less than
+// the number of packages.
+func rotate(targets []target, n int) []target {
+	var first []int // index of the first target of each package
+	for i, t := range targets {
+		if i == 0 || t.dir != targets[i-1].dir {
+			first = append(first, i)
+		}
+	}
+	if len(first) == 0 {
+		return nil
+	}
+	at := first[n%len(first)]
+	return slices.Concat(targets[at:], targets[:at])
+}
+
 // isModule reports whether a folder is the root of a module.
 func isModule(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
@@ -76,17 +102,22 @@ func isModule(dir string) bool {
 }
 
 // fuzz runs the targets and reports whether none of them found anything. Where
-// there is too little time for all of them, each gets less.
-func fuzz(targets []target, each, total time.Duration) bool {
+// there is too little time for all of them, each gets less. Test programs are built in
+// folder bin, one for each package.
+func fuzz(targets []target, bin string, each, total time.Duration) bool {
 	start, fuzzed, ok := time.Now(), time.Duration(0), true
+	var p program
 	for i, t := range targets {
 		turn := turnOf(i, len(targets), each, total, time.Since(start), fuzzed)
 		if turn == 0 {
 			fmt.Printf("%d of %d targets were not run within %v\n", len(targets)-i, len(targets), total)
 			break
 		}
+		if p.dir != t.dir {
+			p = build(t.dir, bin)
+		}
 		fuzzed += turn
-		if err := fuzzOne(t, turn); err != nil {
+		if err := p.fuzz(t.name, turn); err != nil {
 			fmt.Printf("%s in %s: %v\n", t.name, t.dir, err)
 			ok = false
 		}
@@ -111,17 +142,43 @@ func turnOf(i, n int, each, total, passed, fuzzed time.Duration) time.Duration {
 	return min(each, max(time.Second, due.Truncate(time.Second)))
 }
 
-func fuzzOne(t target, each time.Duration) error {
-	// A target that hangs is a failure too; the build needs additional time.
+// program is the test program of a package.
+type program struct {
+	dir, path string
+	err       error // it was not built
+}
+
+// build builds the test program of the package in dir in folder bin.
+func build(dir, bin string) program {
+	p := program{dir: dir, path: filepath.Join(bin, "fuzz.test")}
+	out, err := exec.Command("go", "test", "-c", "-fuzz", ".", "-o", p.path, "./"+filepath.ToSlash(dir)).CombinedOutput()
+	if err != nil {
+		p.err = fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return p
+}
+
+// fuzz runs one target. Inputs of earlier runs that are worth keeping are in the user's
+// folder of caches.
+func (p program) fuzz(name string, each time.Duration) error {
+	if p.err != nil {
+		return p.err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	// A target that hangs is a failure too.
 	ctx, cancel := context.WithTimeout(context.Background(), each+3*time.Minute)
 	defer cancel()
 	// Coverage varies if goroutines work together, and go test would spend
 	// all the time minimising each new input.
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzzminimizetime", "20x",
-		"-fuzztime", each.Round(time.Second).String(), "./"+filepath.ToSlash(t.dir))
+	cmd := exec.CommandContext(ctx, p.path, "-test.run", "^$", "-test.fuzz", "^"+name+"$", "-test.fuzzminimizetime", "20x",
+		"-test.fuzztime", each.Round(time.Second).String(), "-test.fuzzcachedir", filepath.Join(cache, "furl-fuzz", p.dir))
+	cmd.Dir = p.dir
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
+	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		err = fmt.Errorf("did not end: %w", ctx.Err())

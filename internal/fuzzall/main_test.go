@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -37,6 +38,22 @@ func TestFind(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
+	}
+}
+
+func TestRotate(t *testing.T) {
+	all := []target{{"a", "1"}, {"a", "2"}, {"b", "3"}, {"c", "4"}}
+	for n, want := range map[int]string{0: "1234", 1: "3412", 2: "4123", 3: "1234", 700_001: "4123"} {
+		var got strings.Builder
+		for _, one := range rotate(all, n) {
+			got.WriteString(one.name)
+		}
+		if got.String() != want {
+			t.Errorf("rotated by %d: %s, want %s", n, got.String(), want)
+		}
+	}
+	if got := rotate(nil, 3); len(got) > 0 {
+		t.Errorf("no targets became %v", got)
 	}
 }
 
