@@ -63,9 +63,14 @@ func (b *Budget) Of(counted, items int) int {
 }
 
 // After returns the budget for the view that a reduction leaves: Size shrinks
-// by what became invisible.
+// by what became invisible. If that is more than Size, which a provider then reported
+// far smaller than the content, Size shrinks in proportion.
 func (b Budget) After(before, after *View) Budget {
-	b.Size -= b.Of(before.Tokens-after.Tokens, before.Items-after.Items)
+	freed := b.Of(before.Tokens-after.Tokens, before.Items-after.Items)
+	if whole := b.Of(before.Tokens, before.Items); freed > b.Size && whole > 0 {
+		freed = int(math.Round(float64(b.Size) * float64(freed) / float64(whole)))
+	}
+	b.Size -= freed
 	return b
 }
 

@@ -124,4 +124,11 @@ func TestBudgetAfter(t *testing.T) {
 	if got := b.After(before, cut.View(Model{})).Size; got != 1000-2*(60-6)-2*50 {
 		t.Errorf("truncated: %d, want %d", got, 1000-2*(60-6)-2*50)
 	}
+
+	// The provider reported less than what is hidden.
+	b.Size = 100
+	whole, left := b.Of(before.Tokens, before.Items), b.Of(before.Tokens-54, before.Items-2)
+	if got, want := b.After(before, cut.View(Model{})).Size, 100*left/whole; got < want-1 || got > want+1 {
+		t.Errorf("truncated with a small report: %d, want %d", got, want)
+	}
 }
