@@ -188,9 +188,9 @@ func TestHostile(t *testing.T) {
 	}
 	home, remembering := t.TempDir(), t.TempDir()
 	p, recall := open(home), open(remembering, "--recall", "--policy", "compaction", "--window", "12k")
-	keys, many := 1_000_000, 51_000
+	keys, many, deep := 1_000_000, 51_000, 1_000_000
 	if raceDetector {
-		keys, many = 100_000, 5_000
+		keys, many, deep = 100_000, 5_000, 100_000
 	}
 	anthropicError := `{"type":"error","error":{"type":"`
 	for _, tc := range []struct{ name, request, want string }{
@@ -217,12 +217,12 @@ func TestHostile(t *testing.T) {
 		{"no gzip", messages("Content-Encoding: gzip\r\n", hello), `^400 .*` + anthropicError + "invalid_request_error"},
 		{"gzip bomb", messages("Content-Encoding: gzip\r\n", string(packed())), `^413 .*` + anthropicError + "request_too_large"},
 		{"zstd bomb", messages("Content-Encoding: zstd\r\n", packedZstd(t)), `^413 .*` + anthropicError + "request_too_large"},
-		{"deep lists", messages("", strings.Replace(hello, "{", `{"x":`+strings.Repeat("[", 1e6)+strings.Repeat("]", 1e6)+",", 1)), `^400 .*` + anthropicError},
-		{"deep objects", messages("", say(strings.Repeat(`{"a":`, 1e6)+"1"+strings.Repeat("}", 1e6))), `^400 .*` + anthropicError},
-		{"lists without end", messages("", `{"messages":`+strings.Repeat("[", 8<<20)), `^400 .*` + anthropicError},
+		{"deep lists", messages("", strings.Replace(hello, "{", `{"x":`+strings.Repeat("[", deep)+strings.Repeat("]", deep)+",", 1)), `^400 .*` + anthropicError},
+		{"deep objects", messages("", say(strings.Repeat(`{"a":`, deep)+"1"+strings.Repeat("}", deep))), `^400 .*` + anthropicError},
+		{"lists without end", messages("", `{"messages":`+strings.Repeat("[", 8*deep)), `^400 .*` + anthropicError},
 		{"many keys", messages("", strings.Replace(hello, "{", `{"metadata":{`+strings.Repeat(`"k":1,`, keys)+`"user_id":"u"},`, 1)), `^200 |^400 .*` + anthropicError},
 		{"many messages", messages("", strings.Replace(hello, `"messages":[`, `"messages":[`+strings.Repeat(`{"role":"user","content":"x"},`, many), 1)), `^200 `},
-		{"one long word", messages("", say(`"`+strings.Repeat("x", 1<<20)+`"`)), `^200 `},
+		{"one long word", messages("", say(`"`+strings.Repeat("x", deep)+`"`)), `^200 `},
 		{"no UTF-8", messages("", say("\"\xff\xfe\xc0\x80\"")), `^200 |^400 .*` + anthropicError},
 		{"half a surrogate", messages("", say(`"\ud800 \u0000"`)), `^200 |^400 .*` + anthropicError},
 		{"NUL in JSON", messages("", say("\"a\x00b\"")), `^400 .*` + anthropicError},

@@ -2,7 +2,10 @@
 // line for each package, the output of failures, the reasons of skipped
 // tests, and the counts as the last line.
 //
-//	go run ./internal/testreport [flags of go test] ./...
+//	go run ./internal/testreport [-norace=PACKAGE,PACKAGE] [flags of go test] ./...
+//
+// With -race, packages after -norace run without the race detector. These are packages
+// that start no goroutines and need long under it.
 //
 // With FURL_NO_SKIP set, a skipped test is a failure: the full set must run,
 // as in .ci/run. Exit status 1 means that something failed.
@@ -13,6 +16,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 )
 
 func main() {
@@ -29,24 +34,66 @@ func main() {
 // run runs go test with the arguments and writes the report to out. It
 // reports whether everything passed.
 func run(out, errs io.Writer, args []string, noSkip bool) (bool, error) {
-	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
-	cmd.Stderr = errs
-	events, err := cmd.StdoutPipe()
+	parts, err := split(args)
 	if err != nil {
 		return false, err
 	}
-	if err := cmd.Start(); err != nil {
-		return false, err
+	r, ok := newReport(out), true
+	for _, part := range parts {
+		cmd := exec.Command("go", append([]string{"test", "-json"}, part...)...)
+		cmd.Stderr = errs
+		events, err := cmd.StdoutPipe()
+		if err != nil {
+			return false, err
+		}
+		if err := cmd.Start(); err != nil {
+			return false, err
+		}
+		if err := r.read(events); err != nil {
+			return false, fmt.Errorf("read the output of go test: %w", err)
+		}
+		if cmd.Wait() != nil { // also if a package did not build
+			ok = false
+		}
 	}
-	r := newReport(out)
-	if err := r.read(events); err != nil {
-		return false, fmt.Errorf("read the output of go test: %w", err)
-	}
-	failed := cmd.Wait() // non-zero also if a package did not build
 	kept, err := r.promises(args)
 	if err != nil {
 		return false, fmt.Errorf("compare with docs/internals/behaviours.md: %w", err)
 	}
 	r.summary(noSkip, kept)
-	return failed == nil && r.failed == 0 && len(kept.unkept)+len(kept.unlisted) == 0 && (!noSkip || r.skipped == 0), nil
+	return ok && r.failed == 0 && len(kept.unkept)+len(kept.unlisted) == 0 && (!noSkip || r.skipped == 0), nil
+}
+
+// split returns the arguments of each run of go test: one, or two if -norace excludes
+// packages of ./... from -race.
+func split(args []string) ([][]string, error) {
+	const flag, all = "-norace=", "./..."
+	at := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, flag) })
+	if at < 0 {
+		return [][]string{args}, nil
+	}
+	excluded := strings.Split(strings.TrimPrefix(args[at], flag), ",")
+	args = slices.Delete(slices.Clone(args), at, at+1)
+	if !slices.Contains(args, "-race") || !slices.Contains(args, all) {
+		return [][]string{args}, nil
+	}
+	list, err := exec.Command("go", "list", all).Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	var with, without []string
+	for _, name := range strings.Fields(string(list)) {
+		if slices.Contains(excluded, name) {
+			without = append(without, name)
+		} else {
+			with = append(with, name)
+		}
+	}
+	flags := slices.DeleteFunc(args, func(arg string) bool { return arg == all })
+	parts := [][]string{slices.Concat(flags, with)}
+	if len(without) > 0 {
+		flags = slices.DeleteFunc(slices.Clone(flags), func(arg string) bool { return arg == "-race" })
+		parts = append(parts, slices.Concat(flags, without))
+	}
+	return parts, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -96,6 +97,11 @@ func TestPanics(t *testing.T) { panic("out of cheese") }
 			last: "2 passed, 0 failed, 0 skipped",
 		},
 		{
+			name: "packages without the race detector", args: []string{"-norace=example.test/m/good,example.test/other", "-race", "./..."},
+			want: []string{"ok  \texample.test/m/good", "FAIL\texample.test/m/bad", "no test with the id ran: T2\n"},
+			last: "4 passed, 3 failed, 3 skipped",
+		},
+		{
 			name: "no such package", args: []string{"./nowhere"},
 		},
 	}
@@ -115,7 +121,7 @@ func TestPanics(t *testing.T) { panic("out of cheese") }
 					t.Errorf("the report lacks %q", want)
 				}
 			}
-			if strings.Contains(got, "no test with the id ran") && tt.name != "everything" {
+			if strings.Contains(got, "no test with the id ran") && !slices.Contains(tt.args, "./...") {
 				t.Error("promises are compared although not everything ran")
 			}
 			if strings.Contains(got, "not shown") {
@@ -128,5 +134,39 @@ func TestPanics(t *testing.T) { panic("out of cheese") }
 				t.Logf("report:\n%s%s", got, errs.String())
 			}
 		})
+	}
+}
+
+func TestSplit(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module example.test/m\n\ngo 1.26\n", "a/a.go": "package a\n", "b/b.go": "package b\n", "c/c.go": "package c\n"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	for args, want := range map[string]string{
+		"-race -v ./...":                                           "-race -v ./...",
+		"-norace=example.test/m/b -v ./...":                        "-v ./...",
+		"-norace=example.test/m/b -race ./a":                       "-race ./a",
+		"-norace=example.test/x -race ./...":                       "-race example.test/m/a example.test/m/b example.test/m/c",
+		"-race -norace=example.test/m/b ./...":                     "-race example.test/m/a example.test/m/c; example.test/m/b",
+		"-norace=example.test/m/a,example.test/m/c -race -v ./...": "-race -v example.test/m/b; -v example.test/m/a example.test/m/c",
+	} {
+		parts, err := split(strings.Fields(args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, part := range parts {
+			got = append(got, strings.Join(part, " "))
+		}
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
 	}
 }
