@@ -1,11 +1,13 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/visible"
+	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/session"
 )
 
@@ -155,8 +157,9 @@ func askCompact(v *visit) (*panel, error) {
 		return out, nil
 	}
 	size := v.s.Context("").Size
+	model, now := v.Compactor.WritesNow(v.s)
 	out.Price = &priceSaid{Size: fmt.Sprintf("The next request now has %s. How many are left depends on the summary.", tokens(size)),
-		Lines: []string{"The summary costs one request to a model. Then everything after it is written to the prompt cache again, once."}}
+		Lines: []string{v.priceOfSummary(cmp.Or(model, v.s.Meta().Model), size), "Then everything after it is written to the prompt cache again, once."}}
 	if focus, wanted := v.Compactor.Wanted(v.s); wanted {
 		out.Refuse = "A summary is already to be written at the session's next request."
 		if focus != "" {
@@ -166,13 +169,24 @@ func askCompact(v *visit) (*panel, error) {
 		return out, nil
 	}
 	out.Input = &input{"focus", "Pay attention to", "optional, such as: the failing tests and what was tried"}
-	if model, ok := v.Compactor.WritesNow(v.s); ok {
+	if now {
 		out.Notes = []string{fmt.Sprintf("It is written now by %s, with the key of summaries.key_env. That can take a minute.", visible.Line(model))}
 	} else {
 		out.Button = "Compact at the next request"
 		out.Notes = []string{"furl has no key of its own (summaries.key_env), so the summary is written with the agent's key, right after the session's next request, if furl is not restarted before. The request after that one is shorter."}
 	}
 	return out, nil
+}
+
+// priceOfSummary says what it costs to have a model write a summary of the context.
+func (v *visit) priceOfSummary(model string, size int) string {
+	m := v.s.Model(model)
+	prices := price.For(&m, size)
+	if !price.Known(prices) {
+		return "The summary costs one request to a model."
+	}
+	return fmt.Sprintf("The summary costs one request to %s: up to %s for its prompt, if none of it is cached, and the tokens that it writes.",
+		visible.Line(model), money(price.Of(price.Complete(prices), furl.Usage{CacheWrite: size})))
 }
 
 func doCompact(v *visit) (*outcome, error) {

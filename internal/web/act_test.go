@@ -466,7 +466,7 @@ func TestActCompact(t *testing.T) {
 	a.done("cancel")
 
 	c.key = true
-	has(t, a.ask("compact"), "written now by claude-haiku-4-5, with the key of summaries.key_env")
+	has(t, a.ask("compact"), "written now by claude-haiku-4-5, with the key of summaries.key_env", "one request to claude-haiku-4-5: up to ")
 	has(t, a.undo("compact", "focus", "the <b>tests</b>"), "is undone")
 	c.failed = errors.New("provider refused the request: status 401, authentication_error")
 	a.refused("No summary was written: provider refused the request: status 401", "compact")
