@@ -206,6 +206,9 @@ func TestSalvageTruncated(t *testing.T) {
 	data, want := damagedStore(t)
 	total := countOf(want)
 	for i := range 12 {
+		if raceDetector && i%4 != 3 {
+			continue
+		}
 		size := len(data) * (i + 1) / 13
 		if i%3 == 1 {
 			size = size / 4096 * 4096
