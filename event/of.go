@@ -57,6 +57,9 @@ func Of(s *furl.State, r furl.Record, limit int) []Event {
 			events = append(events, Restored{Reduction: b.Of, Tokens: tokens})
 		}
 	case *furl.Head:
+		if b.From == r.Parent {
+			return nil // the conversation continues where it was, as after a redaction
+		}
 		events = append(events, Rewound{To: r.Parent, Branch: b.From})
 	}
 	return events

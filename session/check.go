@@ -67,7 +67,7 @@ func (c *checker) add(seq furl.Seq, format string, args ...any) {
 func (c *checker) record(r furl.Record) {
 	switch b := r.Body.(type) {
 	case *furl.Message:
-		if redactedIn(&c.meta, r.Seq) {
+		if c.meta.Redacted(r.Seq) {
 			return // its digests are those of the original
 		}
 		var before furl.Digest

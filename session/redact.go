@@ -77,9 +77,11 @@ const maxSamples = 1000
 // metadata says when and how much was replaced (storage.Meta.Redactions).
 //
 // Digests stay those of the original messages, so a client that sends them again
-// continues the session. A session under legal hold is not changed: the error is a
-// *storage.HeldError. The caller then calls storage.Rewriter.Scrub. Processes that
-// have the session in memory still have the secrets there.
+// continues the session, and nothing of them is recorded again. A record is appended
+// after the change, so that a process with the session in memory reads it again before
+// its next append. What is recorded later is not searched: run it again. A session
+// under legal hold is not changed: the error is a *storage.HeldError. The caller then
+// calls storage.Rewriter.Scrub. After an interruption, Redact can be repeated.
 func Redact(ctx context.Context, store storage.Store, key furl.SessionKey, r Redaction) (*RedactionReport, error) {
 	rewriter, ok := store.(storage.Rewriter)
 	if !ok {
@@ -90,35 +92,66 @@ func Redact(ctx context.Context, store storage.Store, key furl.SessionKey, r Red
 			return nil, fmt.Errorf("redact: %w", err)
 		}
 	}
+	total := &RedactionReport{}
 	for {
-		rep, w, err := prepareRedaction(ctx, store, rewriter, key, &r)
-		if err == nil && w != nil && !r.DryRun {
-			if err = rewriter.Rewrite(ctx, key, *w); errors.Is(err, furl.ErrConflict) {
-				continue // it grew
+		p, err := prepareRedaction(ctx, store, rewriter, key, &r)
+		switch {
+		case err != nil:
+		case r.DryRun:
+			return p.report, nil
+		case p.rewrite != nil:
+			if err = rewriter.Rewrite(ctx, key, *p.rewrite); err == nil {
+				total.add(p.report)
+				r.Blocks = nil
 			}
+		case p.finish != nil:
+			err = store.Append(ctx, key, *p.finish)
+		default:
+			// Nothing was found after the record that makes other processes read the
+			// session again: none of them has appended from what it had in memory.
+			return total, nil
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, furl.ErrConflict) { // else it grew
 			return nil, fmt.Errorf("redact session %s: %w", key.Session, err)
 		}
-		return rep, nil
 	}
 }
 
-// prepareRedaction returns the change to a session, nil if there is nothing to change.
-func prepareRedaction(ctx context.Context, store storage.Store, rewriter storage.Rewriter, key furl.SessionKey, r *Redaction) (*RedactionReport, *storage.Rewrite, error) {
+func (r *RedactionReport) add(o *RedactionReport) {
+	r.Records = append(r.Records, o.Records...)
+	slices.Sort(r.Records)
+	r.Records = slices.Compact(r.Records)
+	r.Found, r.Bytes, r.Requests = r.Found+o.Found, r.Bytes+o.Bytes, r.Requests+o.Requests
+	r.Samples = append(r.Samples, o.Samples[:min(len(o.Samples), maxSamples-len(r.Samples))]...)
+}
+
+// redactionStep is the next step of a redaction: a change, else the record that ends
+// it, else neither.
+type redactionStep struct {
+	report  *RedactionReport
+	rewrite *storage.Rewrite
+	finish  *storage.Batch
+}
+
+// prepareRedaction reads a session and returns the next step.
+func prepareRedaction(ctx context.Context, store storage.Store, rewriter storage.Rewriter, key furl.SessionKey, r *Redaction) (*redactionStep, error) {
 	info, err := infoOf(ctx, store, key)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	d := &redactor{Redaction: r, report: &RedactionReport{}}
 	w := &storage.Rewrite{Records: info.Records}
 	var exchanges []furl.Record
+	var head furl.Seq
 	for rec, err := range store.Read(ctx, key, 0) {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if rec.Seq > info.Records {
 			break
+		}
+		if head = rec.Seq; isHead(rec.Body) {
+			head = rec.Parent
 		}
 		x, _ := rec.Body.(*furl.Exchange)
 		if x != nil && x.Request != (furl.RequestParts{}) {
@@ -131,7 +164,7 @@ func prepareRedaction(ctx context.Context, store storage.Store, rewriter storage
 		}
 		changed, err := d.record(&rec)
 		if err != nil {
-			return nil, nil, fmt.Errorf("record %d: %w", rec.Seq, err)
+			return nil, fmt.Errorf("record %d: %w", rec.Seq, err)
 		}
 		switch {
 		case x != nil && x.Request != (furl.RequestParts{}):
@@ -147,21 +180,21 @@ func prepareRedaction(ctx context.Context, store storage.Store, rewriter storage
 	d.at = 0
 	ids, err := rewriter.ContentIDs(ctx, key)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, id := range ids {
 		content, err := store.(storage.ContentStore).Content(ctx, key, id)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		d.json(content)
 	}
 	meta, err := d.meta(&info.Meta)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if d.report.Found == 0 {
-		return d.report, nil, nil
+		return &redactionStep{report: d.report, finish: finishRedaction(info, head, r.By)}, nil
 	}
 	d.report.Requests = len(exchanges)
 	w.Put = append(w.Put, exchanges...)
@@ -170,7 +203,31 @@ func prepareRedaction(ctx context.Context, store storage.Store, rewriter storage
 	meta.Redactions = append(slices.Clone(info.Redactions), storage.Redaction{
 		At: time.Now().UTC().Truncate(time.Second), By: r.By.String(), Records: d.report.Records, Texts: d.report.Found, Bytes: d.report.Bytes})
 	w.Meta, w.MetaWas = meta, &info.Meta
-	return d.report, w, nil
+	return &redactionStep{report: d.report, rewrite: w}, nil
+}
+
+// finishRedaction returns the record that makes other processes read a redacted
+// session again, nil if it was appended already. It changes nothing else: the
+// conversation continues where it was.
+func finishRedaction(info *storage.SessionInfo, head furl.Seq, by furl.Actor) *storage.Batch {
+	meta := info.Meta.Clone()
+	seq := info.Records + 1
+	open := false
+	for i := range meta.Redactions {
+		if x := &meta.Redactions[i]; x.Record == 0 {
+			x.Record, open = seq, true
+		}
+	}
+	if !open {
+		return nil
+	}
+	r := furl.Record{Seq: seq, Parent: head, At: time.Now(), By: by, Body: &furl.Head{From: head}}
+	return &storage.Batch{Records: []furl.Record{r}, Meta: &meta, MetaWas: &info.Meta}
+}
+
+func isHead(b furl.Body) bool {
+	_, ok := b.(*furl.Head)
+	return ok
 }
 
 func infoOf(ctx context.Context, store storage.Store, key furl.SessionKey) (*storage.SessionInfo, error) {
@@ -333,7 +390,7 @@ func (d *redactor) block(m *furl.Message, index int) (*furl.Message, error) {
 		}
 		return s
 	})
-	if err == nil && d.report.Found == n && all != Redacted {
+	if err == nil && d.report.Found == n && !texts[Redacted] {
 		err = fmt.Errorf("block %d has no text to redact", index)
 	}
 	return out, err
@@ -379,9 +436,12 @@ func (d *redactor) message(m *furl.Message, change func(string) string) (*furl.M
 }
 
 // meta returns redacted metadata.
-func (d *redactor) meta(m *storage.Meta) (*storage.Meta, error) {
+func (d *redactor) meta(m *storage.Meta) (_ *storage.Meta, err error) {
 	own := m.Clone()
 	own.Redactions = nil
+	if own.Waiting, err = d.waiting(m.Waiting); err != nil {
+		return nil, err
+	}
 	text, err := json.Marshal(&own)
 	if err != nil {
 		return nil, err
@@ -393,13 +453,74 @@ func (d *redactor) meta(m *storage.Meta) (*storage.Meta, error) {
 	return out, nil
 }
 
-// redactedIn reports whether a record was redacted: its digests are those of the
-// original.
-func redactedIn(m *storage.Meta, seq furl.Seq) bool {
-	for _, r := range m.Redactions {
-		if _, ok := slices.BinarySearch(r.Records, seq); ok {
-			return true
+// waiting redacts a summary that waits for approval. Its record is encoded, so its
+// texts cannot be found in its JSON.
+func (d *redactor) waiting(data json.RawMessage) (json.RawMessage, error) {
+	w, err := decodeWaiting(data)
+	if err != nil || w == nil {
+		return data, err
+	}
+	was := d.report.Found
+	r := furl.Record{Seq: w.at + 1, Parent: w.at, At: w.since, By: furl.Furl, Body: w.red}
+	if _, err := d.record(&r); err != nil {
+		return nil, fmt.Errorf("summary that waits for approval: %w", err)
+	}
+	d.at = 0
+	w.edited = d.text(w.edited)
+	if d.report.Found == was {
+		return data, nil
+	}
+	w.red = r.Body.(*furl.Reduction)
+	return encodeWaiting(w, w.since)
+}
+
+// appendAsRedacted appends a message. If it is one that was redacted, as when a client
+// continues from an earlier message, its redacted form is recorded again.
+func (s *Session) appendAsRedacted(by furl.Actor, m *furl.Message) (furl.Record, error) {
+	if form := s.redactedForm(m); form != nil {
+		return s.appendRedacted(by, m, form)
+	}
+	return s.appendRecord(by, m)
+}
+
+// redactedForm returns what is recorded for a message of the session that was redacted,
+// nil for others.
+func (s *Session) redactedForm(m *furl.Message) *furl.Message {
+	for i := range s.meta.Redactions {
+		for _, seq := range s.meta.Redactions[i].Records {
+			if int(seq) > s.log.Len() {
+				continue
+			}
+			if was, ok := s.log.At(seq).Body.(*furl.Message); ok && was.Digest == m.Digest && was.Format == m.Format {
+				return was
+			}
 		}
 	}
-	return false
+	return nil
+}
+
+// appendRedacted appends the redacted form of a message, with the digests of the
+// original.
+func (s *Session) appendRedacted(by furl.Actor, m, form *furl.Message) (furl.Record, error) {
+	probe := s.log.Draft()
+	r, err := probe.Append(probe.Head(), s.all.o.Now(), by, m)
+	if err != nil {
+		return r, err
+	}
+	own := *form
+	r.Body = &own
+	if err := s.log.Load([]furl.Record{r}); err != nil {
+		return r, err
+	}
+	s.sizes.recordAppended(r, s.log, s.models())
+	meta := (&tx{s}).Meta().Clone()
+	again := storage.Redaction{By: furl.Furl.String()}
+	if last := len(meta.Redactions) - 1; last >= 0 && meta.Redactions[last].By == again.By {
+		again, meta.Redactions = meta.Redactions[last], meta.Redactions[:last]
+	}
+	again.At, again.Record = r.At.UTC().Truncate(time.Second), r.Seq
+	again.Records = append(slices.Clone(again.Records), r.Seq)
+	meta.Redactions = append(meta.Redactions, again)
+	s.newMeta = &meta
+	return r, nil
 }

@@ -3,12 +3,16 @@ package session_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/encrypted"
+	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
@@ -18,12 +22,39 @@ import (
 // Redacted secrets are gone from the file of the store, and the client that sends them
 // again continues its session.
 func TestRedact(t *testing.T) {
-	ctx := context.Background()
-	path := filepath.Join(t.TempDir(), "furl.db")
-	st, err := sqlite.Open(path, nil)
+	file := func(t *testing.T) (*sqlite.Store, string) {
+		path := filepath.Join(t.TempDir(), "furl.db")
+		st, err := sqlite.Open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st, path
+	}
+	server := func(t *testing.T) *postgres.Store {
+		st, err := postgres.Open(context.Background(), pgtest.URL(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	key, err := encrypted.ParseMaster(encrypted.NewMasterKey())
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Run("sqlite", func(t *testing.T) {
+		st, path := file(t)
+		testRedact(t, st, path)
+	})
+	t.Run("sqlite encrypted", func(t *testing.T) {
+		st, path := file(t)
+		testRedact(t, encrypted.New(st, key), path)
+	})
+	t.Run("postgres", func(t *testing.T) { testRedact(t, server(t), "") })
+	t.Run("postgres encrypted", func(t *testing.T) { testRedact(t, encrypted.New(server(t), key), "") })
+}
+
+func testRedact(t *testing.T, st encrypted.Inner, path string) {
+	ctx := context.Background()
 	defer st.Close()
 	const secret = "sk-ant-REDACTME0123456789abcdefghij"
 	const pem = "-----BEGIN RSA PRIVATE KEY-----\\nMIIEpAIBAAKCAQEA7\\n-----END RSA PRIVATE KEY-----"
@@ -71,11 +102,17 @@ func TestRedact(t *testing.T) {
 	if err != nil || rep.Found != dry.Found || rep.Requests != 1 || len(rep.Records) != 5 {
 		t.Fatalf("redacted %+v, %v", rep, err)
 	}
+	if _, err := session.Redact(ctx, st, key, redaction); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
 	again, err := session.Redact(ctx, st, key, session.Redaction{Patterns: session.Credentials})
 	if err != nil || again.Found != 0 {
 		t.Errorf("the second time: %+v, %v", again, err)
 	}
 	for _, suffix := range []string{"", "-wal"} {
+		if path == "" {
+			break
+		}
 		data, err := os.ReadFile(path + suffix)
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
@@ -94,6 +131,12 @@ func TestRedact(t *testing.T) {
 	if found, err := st.Match(ctx, "", want, 10); err != nil || len(found) != 4 {
 		t.Errorf("matched %v, %v", found, err)
 	}
+	for p := range st.Pages(ctx, key, 1) {
+		t.Errorf("the index still has a page: %s", p.Data)
+	}
+	if _, err := st.Content(ctx, key, furl.DigestOf(system)); !errors.Is(err, storage.ErrNoContent) {
+		t.Errorf("the instructions are still there: %v", err)
+	}
 	all, err := session.New(st, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +151,7 @@ func TestRedact(t *testing.T) {
 	for p, err := range st.Check(ctx, false) {
 		t.Errorf("check: %+v, %v", p, err)
 	}
-	if r := s.Meta().Redactions; len(r) != 1 || r[0].Texts != rep.Found || r[0].By != "person" {
+	if r := s.Meta().Redactions; len(r) != 1 || r[0].Texts != rep.Found || r[0].By != "person" || r[0].Record != 7 {
 		t.Errorf("it is recorded as %+v", r)
 	}
 	for _, r := range s.Records(0) {

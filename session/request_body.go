@@ -39,6 +39,9 @@ func (s *Session) requestBody(ctx context.Context, seq furl.Seq, sent bool) ([]b
 	if _, ok := records[seq-1].Body.(*furl.Exchange); !ok {
 		return nil, fail(fmt.Errorf("the record is not an exchange; %s", exchangesNear(records, seq)))
 	}
+	if x := records[seq-1].Body.(*furl.Exchange); x.Request == (furl.RequestParts{}) && len(s.Meta().Redactions) > 0 {
+		return nil, fail(fmt.Errorf("the session was redacted, which removed the bodies of its requests: %w", storage.ErrNoContent))
+	}
 	body, err := rebuild.Body(records, seq, sent, s.contents(ctx))
 	if err != nil {
 		return nil, fail(err)

@@ -107,18 +107,34 @@ func (s *Session) load(ctx context.Context) error {
 			return fmt.Errorf("read session %s of %d records: %w", s.key.Session, info.Records, err)
 		}
 	}
+	log, redacted := s.log, known && s.redactedSince(&info.Meta)
+	if redacted {
+		log = furl.NewLog()
+	}
 	var fresh []furl.Record
-	for r, err := range s.all.store.Read(ctx, s.key, furl.Seq(s.log.Len())) {
+	for r, err := range s.all.store.Read(ctx, s.key, furl.Seq(log.Len())) {
 		if err != nil {
 			s.all.storeError(ctx, err)
 			return fmt.Errorf("read session %s: %w", s.key.Session, err)
 		}
+		if isHead(r.Body) && !redacted {
+			// It may say that the session was redacted after info was read.
+			if info, known, err = s.all.storedInfo(ctx, s.key); err != nil {
+				return fmt.Errorf("read session %s: %w", s.key.Session, err)
+			}
+			if known && s.redactedSince(&info.Meta) {
+				return s.load(ctx)
+			}
+		}
 		fresh = append(fresh, r)
 	}
 	if len(fresh) > 0 {
-		if err := s.log.Load(fresh); err != nil {
+		if err := log.Load(fresh); err != nil {
 			return fmt.Errorf("read session %s: %w", s.key.Session, err)
 		}
+	}
+	if redacted {
+		s.replaceLog(log)
 	}
 	if known {
 		s.info = info
@@ -131,6 +147,23 @@ func (s *Session) load(ctx context.Context) error {
 		s.notifyWatchers()
 	}
 	return nil
+}
+
+// redactedSince reports whether texts of records in memory were redacted by another
+// process.
+func (s *Session) redactedSince(m *storage.Meta) bool {
+	return s.log.Len() > 0 && !slices.EqualFunc(m.Redactions, s.meta.Redactions, func(x, y storage.Redaction) bool {
+		return x.At.Equal(y.At) && x.Record == y.Record && slices.Equal(x.Records, y.Records)
+	})
+}
+
+// replaceLog replaces the log, and drops what was derived from the one before. The
+// session is locked.
+func (s *Session) replaceLog(log *furl.Log) {
+	s.log, s.sizes, s.lists, s.memo = log, sizer{}, nil, nil
+	if s.ready != nil {
+		s.discardReady("the session was redacted")
+	}
 }
 
 func (s *Session) setMeta(m storage.Meta) {
@@ -235,7 +268,7 @@ func (s *Session) appendMessage(m *furl.Message, c furl.Counter) (furl.Record, e
 	if m.Role == furl.RoleAssistant {
 		by = furl.Upstream
 	}
-	return s.appendRecord(by, m)
+	return s.appendAsRedacted(by, m)
 }
 
 // Append appends messages after the head, all or none, and returns their records.

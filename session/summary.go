@@ -86,6 +86,7 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 	s.preparing = true
 	release := s.acquire()
 	state, err := furl.Fold(s.log, f.Head)
+	redactions := len(s.meta.Redactions)
 	s.mu.Unlock()
 
 	var red *furl.Reduction
@@ -98,7 +99,7 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 	s.mu.Lock()
 	s.preparing = false
 	release()
-	if made := (&readySummary{red: red, at: f.Head, model: f.Model}); err == nil && s.asksFirst() {
+	if made := (&readySummary{red: red, at: f.Head, model: f.Model, redactions: redactions}); err == nil && s.asksFirst() {
 		s.mu.Unlock()
 		err := s.storeWaiting(ctx, made)
 		return err == nil, err
@@ -109,6 +110,9 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 	}
 	if err != nil {
 		return false, fmt.Errorf("prepare a summary of session %s: %w", s.key.Session, err)
+	}
+	if redactions != len(s.meta.Redactions) {
+		return false, nil // it may have what was redacted meanwhile
 	}
 	if s.ready != nil { // for another branch
 		s.discardReady("another one is ready")

@@ -23,6 +23,8 @@ type readySummary struct {
 	// If it waits for approval: since when, and the text that a person wants instead.
 	since  time.Time
 	edited string
+	// redactions is how many the session had when it was requested.
+	redactions int
 }
 
 // recordReadySummary records the ready summary if this plan is the time for it, and

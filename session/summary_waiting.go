@@ -93,6 +93,10 @@ func (s *Session) setWaiting(r *readySummary) error {
 	return nil
 }
 
+// errRedacted is the error for a summary that may have what was redacted after it was
+// requested.
+var errRedacted = errors.New("the session was redacted meanwhile")
+
 // addUnused adds the cost of a summary that is not used to the ledger of new metadata.
 func (s *Session) addUnused(m *storage.Meta, r *readySummary) {
 	if m.Ledger == nil {
@@ -116,7 +120,13 @@ func (s *Session) storeWaiting(ctx context.Context, r *readySummary) error {
 	// The summary has been paid for, so it is stored even if ctx ends now.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	if err := s.update(ctx, onDisk, func() error { return s.setWaiting(r) }); err != nil {
+	err := s.update(ctx, onDisk, func() error {
+		if r.redactions != len(s.meta.Redactions) {
+			return errRedacted
+		}
+		return s.setWaiting(r)
+	})
+	if err != nil {
 		return fmt.Errorf("store a summary that waits for approval: %w", err)
 	}
 	s.all.log.Info("summary waits for approval", "session", s.key.Session)

@@ -190,6 +190,15 @@ func (t *tx) AppendMessage(m *furl.Message, c furl.Counter) (furl.Record, error)
 	return t.s.appendMessage(m, c)
 }
 
+// AppendRedacted implements transact.Tx.
+func (t *tx) AppendRedacted(m, form *furl.Message) (furl.Record, error) {
+	by := furl.Client
+	if m.Role == furl.RoleAssistant {
+		by = furl.Upstream
+	}
+	return t.s.appendRedacted(by, m, form)
+}
+
 // Rewind implements transact.Tx.
 func (t *tx) Rewind(to furl.Seq, by furl.Actor) (furl.Record, error) {
 	return t.s.log.Rewind(to, t.s.all.o.Now(), by)

@@ -151,6 +151,21 @@ type Redaction struct {
 	Records []furl.Seq `json:"records,omitempty"`
 	Texts   int        `json:"texts"` // how many were replaced
 	Bytes   int        `json:"bytes"` // of these
+	// Record is the number of a record that was appended after the change, so that
+	// processes with the session in memory find that they have to read it again. It
+	// is 0 if the redaction was interrupted before that.
+	Record furl.Seq `json:"record,omitempty"`
+}
+
+// Redacted reports whether texts of a record were replaced. Its digests are those of
+// the original.
+func (m *Meta) Redacted(seq furl.Seq) bool {
+	for i := range m.Redactions {
+		if _, ok := slices.BinarySearch(m.Redactions[i].Records, seq); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // The values of Meta.TitleBy.

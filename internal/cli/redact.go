@@ -25,8 +25,9 @@ func redactCommand(p program) *cobra.Command {
 finds common credentials, or what --pattern matches, or removes whole blocks. Without a
 session, it searches all sessions. The bodies of requests of a redacted session can no
 longer be shown. The session records when and how much was redacted. This cannot be
-undone, so furl asks for confirmation. Stop gateways before: they have sessions in
-memory.`,
+undone, so furl asks for confirmation. Gateways may go on running: clients that send
+the secret again continue their sessions, and it is not recorded again. An interrupted
+command can be repeated.`,
 		Example: `  furl redact --dry-run
   furl redact 01jd5 12.0
   furl redact 01jd5 --pattern 'password=\S+' --yes`,

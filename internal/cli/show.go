@@ -312,7 +312,9 @@ func (f *viewFlags) transcript(w io.Writer, s *transcript.Session) error {
 		case *furl.Takeover:
 			p.note(fmt.Sprintf("── reductions of the branch that ends at record %d also apply here ──", b.Branch))
 		case *furl.Head:
-			p.note(fmt.Sprintf("── continues from record %d ──", r.Parent))
+			if b.From != r.Parent { // else it was redacted
+				p.note(fmt.Sprintf("── continues from record %d ──", r.Parent))
+			}
 		}
 	}
 	return nil

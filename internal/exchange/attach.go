@@ -20,6 +20,9 @@ type incoming struct {
 	// answered is the session that furl's last answer to a command in the history
 	// names; see command.go.
 	answered furl.SessionID
+	// redacted are redacted forms of messages, by the digests of the originals; see
+	// redacted.go.
+	redacted map[furl.Digest]*furl.Message
 	// Set by attach.
 	pairs       pairing
 	newMessages int    // number of new messages
@@ -49,7 +52,7 @@ func (t *tx) attach(in *incoming) error {
 	shared := t.Log().Head()
 	in.newMessages = len(msgs) - matched
 	for i := range msgs[matched:] {
-		if _, err := t.AppendMessage(cloneMessage(&msgs[matched+i]), c); err != nil {
+		if err := t.appendMessage(in, cloneMessage(&msgs[matched+i]), c); err != nil {
 			return fmt.Errorf("append message %d of the request: %w", matched+i, err)
 		}
 	}
@@ -93,7 +96,8 @@ func (t *tx) recordClientChanges(in *incoming, c furl.Counter) error {
 	}
 	st := t.Log().State()
 	t.pairMessages(in)
-	cleared, again := t.index.clientChanges(st, in.pairs, msgs, c)
+	meta := t.Meta()
+	cleared, again := t.index.clientChanges(st, in.pairs, msgs, c, meta.Redacted)
 	for _, seq := range again {
 		if _, err := t.Append(furl.Client, &furl.Restoration{Of: seq, Hold: furl.Release}); err != nil {
 			return err

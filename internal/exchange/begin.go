@@ -181,6 +181,9 @@ func (x *Exchange) prepareFirst(ctx context.Context, s *session.Session) error {
 	defer inside(s).Acquire()()
 	x.all.await(ctx, s, x.incoming)
 	x.all.awaitElsewhere(ctx, s, x.incoming)
+	if err := x.all.findRedacted(ctx, s, x.incoming); err != nil {
+		return err
+	}
 	return x.prepare(ctx, s, false)
 }
 

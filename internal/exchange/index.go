@@ -247,8 +247,9 @@ func (p *pairing) regroup(s *furl.State, chains []furl.Digest, msgs []furl.Messa
 
 // clientChanges returns the results that the client has changed since the last
 // request: a reduction for those it now sends differently, and the earlier
-// reductions for those it now sends as recorded again.
-func (p *logIndex) clientChanges(s *furl.State, pairs pairing, msgs []furl.Message, c furl.Counter) (cleared *furl.Reduction, again []furl.Seq) {
+// reductions for those it now sends as recorded again. Results of records that were
+// redacted are not compared.
+func (p *logIndex) clientChanges(s *furl.State, pairs pairing, msgs []furl.Message, c furl.Counter, redacted func(furl.Seq) bool) (cleared *furl.Reduction, again []furl.Seq) {
 	var items []furl.Item
 	kept := make(map[furl.Seq]bool)  // reductions with results that are still changed
 	whole := make(map[furl.Seq]bool) // reductions with results that are as recorded again
@@ -257,6 +258,9 @@ func (p *logIndex) clientChanges(s *furl.State, pairs pairing, msgs []furl.Messa
 			continue
 		}
 		seq, was := s.Message(i)
+		if redacted(seq) {
+			continue // the client's text is the original, and must not be recorded again
+		}
 		for k := range was.Blocks {
 			b := &was.Blocks[k]
 			if b.Kind != furl.KindResult {

@@ -107,6 +107,9 @@ type Tx[Fit any] interface {
 	Append(by furl.Actor, body furl.Body) (furl.Record, error)
 	// AppendMessage appends a message and counts its tokens. The log keeps m.
 	AppendMessage(m *furl.Message, c furl.Counter) (furl.Record, error)
+	// AppendRedacted appends the redacted form of a message in its place. Its digests
+	// are those of m.
+	AppendRedacted(m, form *furl.Message) (furl.Record, error)
 	// Rewind continues the conversation from an earlier record; see furl.Log.
 	Rewind(to furl.Seq, by furl.Actor) (furl.Record, error)
 	// Observe records the result of a request, as session.Session.Observe does. fresh
