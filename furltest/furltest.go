@@ -73,6 +73,8 @@ func TestStore(t *testing.T, open func(t testing.TB) storage.Store, o *Options) 
 		{"Watch", s.testWatch},
 		{"Delete", s.testDelete},
 		{"Contents", s.testContents},
+		{"Rewrite", s.testRewrite},
+		{"Keys", s.testKeys},
 		{"Check", s.testCheck},
 		{"Closed", s.testClosed},
 		{"Random", s.testRandom},

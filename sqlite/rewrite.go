@@ -46,8 +46,15 @@ func (w *writer) rewrite(key furl.SessionKey, x *storage.Rewrite, b *storage.Bat
 	if err := w.checkMeta(ses, b); err != nil {
 		return err
 	}
+	// A refusal does not undo what was written before it.
+	was := make([]replaced, len(rows))
 	for i := range rows {
-		if err := w.replace(ses, &rows[i]); err != nil {
+		if was[i], err = w.replaceable(ses, &rows[i]); err != nil {
+			return err
+		}
+	}
+	for i := range rows {
+		if err := w.replace(ses, &rows[i], &was[i]); err != nil {
 			return err
 		}
 	}
@@ -79,28 +86,40 @@ func (w *writer) rewrite(key furl.SessionKey, x *storage.Rewrite, b *storage.Bat
 	return w.setMeta(ses, meta)
 }
 
-// replace replaces a record.
-func (w *writer) replace(ses *session, r *row) error {
-	id := recordID(ses.id, r.seq)
+// replaced is what is known of a record that is replaced.
+type replaced struct {
+	size  int
+	chain furl.Digest
+	big   sql.NullInt64
+}
+
+// replaceable reads a record, and refuses to replace it by one of another kind.
+func (w *writer) replaceable(ses *session, r *row) (was replaced, err error) {
 	var f fetched
-	var big sql.NullInt64
-	err := w.row(`SELECT r.sum, r.head, coalesce(b.codec, r.codec), coalesce(b.size, r.size), coalesce(b.data, r.body), r.big
-		FROM records r LEFT JOIN bodies b ON b.id = r.big WHERE r.id = ?`, id).
-		Scan(&f.sum, &f.head, &f.body.codec, &f.body.size, &f.body.data, &big)
+	err = w.row(`SELECT r.sum, r.head, coalesce(b.codec, r.codec), coalesce(b.size, r.size), coalesce(b.data, r.body), r.big
+		FROM records r LEFT JOIN bodies b ON b.id = r.big WHERE r.id = ?`, recordID(ses.id, r.seq)).
+		Scan(&f.sum, &f.head, &f.body.codec, &f.body.size, &f.body.data, &was.big)
 	if errors.Is(err, sql.ErrNoRows) {
-		return refuse("record %d does not exist: %w", r.seq, furl.ErrConflict)
+		return was, refuse("record %d does not exist: %w", r.seq, furl.ErrConflict)
 	}
 	if err != nil {
-		return err
+		return was, err
 	}
-	was, err := f.open(r.seq)
+	rec, err := f.open(r.seq)
 	if err != nil {
-		return err
+		return was, err
 	}
-	size, message := record.MessageSize(&was)
+	size, message := record.MessageSize(&rec)
 	if message != r.message {
-		return refuse("record %d is of another kind", r.seq)
+		return was, refuse("record %d is of another kind", r.seq)
 	}
+	was.size, was.chain = int(size), rec.Chain
+	return was, nil
+}
+
+// replace replaces a record.
+func (w *writer) replace(ses *session, r *row, was *replaced) (err error) {
+	id := recordID(ses.id, r.seq)
 	var newBig any
 	var codec, length, body any
 	switch {
@@ -118,16 +137,16 @@ func (w *writer) replace(ses *session, r *row) error {
 	if err := w.exec("UPDATE records SET sum = ?, head = ?, codec = ?, size = ?, body = ?, big = ? WHERE id = ?", r.sum, r.head, codec, length, body, newBig, id); err != nil {
 		return err
 	}
-	if big.Valid {
-		if err := w.dropBody(big.Int64); err != nil {
+	if was.big.Valid {
+		if err := w.dropBody(was.big.Int64); err != nil {
 			return err
 		}
 	}
-	if !message {
+	if !r.message {
 		return nil
 	}
-	ses.bytes += r.size - int64(size)
-	return w.rechain(ses, id, r, was.Chain)
+	ses.bytes += r.size - int64(was.size)
+	return w.rechain(ses, id, r, was.chain)
 }
 
 // rechain changes the entry of a message in the chain index.
