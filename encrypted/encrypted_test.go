@@ -43,15 +43,19 @@ func openSQLite(t testing.TB, path string, m encrypted.Master) encrypted.Layer {
 // The guarantees of every store hold with encryption.
 func TestConformance(t *testing.T) {
 	m := master(t)
+	huge := 0 // the default
+	if racetest.Enabled {
+		huge = 2 << 20
+	}
 	t.Run("inmem", func(t *testing.T) {
 		racetest.FewerChecks(t, 20)
-		furltest.TestStore(t, func(testing.TB) storage.Store { return encrypted.New(inmem.New(), m) }, nil)
+		furltest.TestStore(t, func(testing.TB) storage.Store { return encrypted.New(inmem.New(), m) }, &furltest.Options{HugeBytes: huge})
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		racetest.FewerChecks(t, 10)
 		furltest.TestStore(t, func(t testing.TB) storage.Store {
 			return openSQLite(t, filepath.Join(t.TempDir(), "furl.db"), m)
-		}, &furltest.Options{Reopen: func(t testing.TB, s storage.Store) storage.Store {
+		}, &furltest.Options{HugeBytes: huge, Reopen: func(t testing.TB, s storage.Store) storage.Store {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -66,6 +70,6 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			return encrypted.New(s, m)
-		}, nil)
+		}, &furltest.Options{HugeBytes: huge})
 	})
 }
