@@ -35,7 +35,8 @@ type Entry struct {
 	// Outcome is allowed or refused. An allowed action may still fail, for example
 	// because the session does not exist.
 	Outcome string `json:"outcome"`
-	// Via is where the request came in: api, page, mcp, cli or proxy.
+	// Via is where the request came in: api, page, mcp, cli or proxy. For a session that
+	// furl serve deletes because it has expired, it is retention.
 	Via string `json:"via"`
 	// Who names the client, and By says how it was identified.
 	Who string `json:"who,omitempty"`

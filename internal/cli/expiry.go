@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/furlhq/furl/internal/audit"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -22,14 +23,15 @@ type expiry struct {
 	retention func() session.Retention
 	now       func() time.Time
 	log       *slog.Logger
-	last      time.Time // the clock at the previous run; before the first, the time of the newest record
+	audit     *audit.Log // nil: deletions are not written down
+	last      time.Time  // the clock at the previous run; before the first, the time of the newest record
 }
 
 // expiryEvery is the time between two runs.
 const expiryEvery = time.Hour
 
 func (s *settings) expiry() *expiry {
-	return &expiry{sessions: s.sessions, retention: func() session.Retention { return *s.retention.Load() }, now: time.Now, log: s.log}
+	return &expiry{sessions: s.sessions, retention: func() session.Retention { return *s.retention.Load() }, now: time.Now, log: s.log, audit: s.audit}
 }
 
 func (e *expiry) run(ctx context.Context) error {
@@ -80,8 +82,21 @@ func (e *expiry) expire(ctx context.Context) {
 	gone, err := e.sessions.Retain(ctx, r)
 	for _, info := range gone {
 		e.log.Info("deleted an expired session", "session", info.Session, "updated", info.Updated)
+		e.writeDown(&info)
 	}
 	if err != nil && ctx.Err() == nil {
 		e.log.Error("deleting expired sessions failed", "error", err)
+	}
+}
+
+// writeDown adds the deletion of a session to the audit log.
+func (e *expiry) writeDown(info *storage.SessionInfo) {
+	if e.audit == nil {
+		return
+	}
+	err := e.audit.Append(audit.Entry{Action: "delete", Outcome: audit.Allowed, Via: "retention", Tenant: string(info.Tenant), Session: string(info.Session),
+		Reason: "expired; last changed " + info.Newest().UTC().Format(time.RFC3339)})
+	if err != nil {
+		e.log.Error("audit log cannot be written", "error", err)
 	}
 }

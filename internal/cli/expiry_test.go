@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/audit"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -51,6 +53,38 @@ func (e *expiring) append(t *testing.T, id furl.SessionID) {
 	records := furltest.Session(furltest.SessionOptions{Messages: 1})[:1]
 	if err := e.store.Append(t.Context(), furl.SessionKey{Session: id}, storage.Batch{Records: records}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A session that retention deletes is written down in the audit log.
+func TestExpiryIsAudited(t *testing.T) {
+	store := inmem.New()
+	records := furltest.Session(furltest.SessionOptions{Messages: 1})[:1]
+	if err := store.Append(t.Context(), furl.SessionKey{Session: "old"}, storage.Batch{Records: records}); err != nil {
+		t.Fatal(err)
+	}
+	later := func() time.Time { return time.Now().Add(31 * day) }
+	sessions, err := session.New(store, &session.Options{Now: later})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "audit.log")
+	log, err := audit.Open(name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	keep := func() session.Retention { return session.Retention{Age: 30 * day} }
+	x := &expiry{sessions: sessions, retention: keep, now: later, log: slog.New(slog.DiscardHandler), audit: log}
+	x.expire(t.Context())
+	n := 0
+	for e, err := range audit.All(name) {
+		if n++; err != nil || e.Action != "delete" || e.Via != "retention" || e.Session != "old" || e.Reason == "" {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d entries, want 1", n)
 	}
 }
 
