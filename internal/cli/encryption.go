@@ -98,7 +98,11 @@ needs no key.`,
 			}
 			t := newTable(cmd.OutOrStdout(), text("tenant"), text("encryption"), text("master key"), number("data keys"), number("key made"))
 			for _, s := range list {
-				t.add(tenantWord(s.Tenant), encryptionWord(s), s.Master, numbers.Thousands(s.Keys), ago(time.Now(), s.Created))
+				keys, made := "", ""
+				if s.Keys > 0 {
+					keys, made = numbers.Thousands(s.Keys), ago(time.Now(), s.Created)
+				}
+				t.add(tenantWord(s.Tenant), encryptionWord(s), s.Master, keys, made)
 			}
 			t.print()
 			return nil
@@ -222,12 +226,16 @@ it is done for all. An interrupted command can be repeated.`,
 			for _, s := range list {
 				encryptedOnly[s.Tenant] = s.Encrypted
 			}
+			if len(args) == 0 {
+				tenants = slices.DeleteFunc(tenants, func(t furl.Tenant) bool { return !encryptedOnly[t] })
+				if len(tenants) == 0 {
+					return errors.New("rotate keys: no tenant is encrypted; set encryption.key_file or encryption.key_env, then run furl encryption enable")
+				}
+			}
 			n := 0
 			for _, tenant := range tenants {
 				changed := true
 				switch {
-				case len(args) == 0 && !encryptedOnly[tenant]:
-					continue
 				case onlyMaster:
 					changed, err = encrypted.RotateMaster(cmd.Context(), l, tenant)
 				default:
@@ -345,7 +353,7 @@ func importKeysCommand(p program) *cobra.Command {
 		Use:   "import FILE",
 		Short: "Restore exported keys of tenants",
 		Long: `Restores keys that furl encryption export printed, for tenants that have none, such as
-after furl restore. It overwrites no keys.`,
+after furl backup restore. It overwrites no keys.`,
 		Example: `  furl encryption import tenant-keys.json`,
 		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
