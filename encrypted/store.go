@@ -311,7 +311,14 @@ func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) i
 			fail(err)
 			return
 		}
-		for r, err := range s.inner.Read(ctx, key, after) {
+		s.open(key, k, s.inner.Read(ctx, key, after))(yield)
+	}
+}
+
+// open decrypts the records of a session.
+func (s *Store) open(key furl.SessionKey, k *keys, records iter.Seq2[furl.Record, error]) iter.Seq2[furl.Record, error] {
+	return func(yield func(furl.Record, error) bool) {
+		for r, err := range records {
 			if err != nil {
 				yield(furl.Record{}, err)
 				return
@@ -321,7 +328,7 @@ func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) i
 				if errors.As(err, &lost) && lost.Key != 0 { // another process may have rotated it
 					s.forget(key.Tenant)
 				}
-				fail(err)
+				yield(furl.Record{}, fmt.Errorf("read session %.140q: %w", key.Session, err))
 				return
 			}
 			if !yield(r, nil) {
@@ -329,6 +336,23 @@ func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) i
 			}
 		}
 	}
+}
+
+// ReadInfo implements storage.InfoReader.
+func (s *Store) ReadInfo(ctx context.Context, key furl.SessionKey, after furl.Seq) (storage.SessionInfo, iter.Seq2[furl.Record, error], error) {
+	fail := func(err error) error { return fmt.Errorf("read session %.140q: %w", key.Session, err) }
+	k, err := s.keysOf(ctx, key.Tenant)
+	if err != nil {
+		return storage.SessionInfo{}, nil, fail(err)
+	}
+	info, records, err := storage.ReadInfo(ctx, s.inner, key, after)
+	if err == nil {
+		err = k.openInfo(&info)
+	}
+	if err != nil {
+		return storage.SessionInfo{}, nil, fail(err)
+	}
+	return info, s.open(key, k, records), nil
 }
 
 // Content implements storage.ContentStore.

@@ -58,6 +58,7 @@ func TestStore(t *testing.T, open func(t testing.TB) storage.Store, o *Options) 
 		{"Meta", s.testMeta},
 		{"Tenants", s.testTenants},
 		{"Read", s.testRead},
+		{"ReadInfo", s.testReadInfo},
 		{"ReadWhileAppending", s.testSnapshot},
 		{"ReadNested", s.testNested},
 		{"Match", s.testMatch},

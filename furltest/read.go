@@ -52,6 +52,39 @@ func (s *suite) testRead(t *testing.T) {
 	}
 }
 
+// ReadInfo returns what Sessions and Read return, also for records that are larger than
+// what a store reads at once.
+func (s *suite) testReadInfo(t *testing.T) {
+	st := s.store(t)
+	ctx := context.Background()
+	records := append(say(1, 3, "a"), say(4, 1, strings.Repeat("a long text ", 100_000))...)
+	records = append(records, say(5, 300, "b")...)
+	appendAll(t, st, key("s"), records, 100)
+	appendAll(t, st, key("s2"), say(1, 3, "b"), 3)
+	for _, after := range []furl.Seq{0, 2, 3, 4, 303, 304, 305, 1<<64 - 1} {
+		info, seq, err := storage.ReadInfo(ctx, st, key("s"), after)
+		if err != nil {
+			t.Fatalf("read after %d: %v", after, err)
+		}
+		for want, err := range st.Sessions(ctx, "", storage.SessionQuery{Prefix: "s", Limit: 2}) {
+			if diff := cmp.Diff(want, info); want.Session == "s" && diff != "" || err != nil {
+				t.Errorf("the description after %d (-want +got): %v\n%s", after, err, diff)
+			}
+		}
+		for range 2 { // a sequence can be read twice
+			got, want := collect(t, seq), records[min(after, furl.Seq(len(records))):]
+			if diff := cmp.Diff(want, got, cmp.Transformer("stored", func(r furl.Record) string { return stored(t, r) })); diff != "" && len(want)+len(got) > 0 {
+				t.Errorf("read after %d (-want +got):\n%.2000s", after, diff)
+			}
+		}
+	}
+	for _, id := range []string{"none", "", "s\x00"} {
+		if _, _, err := storage.ReadInfo(ctx, st, key(id), 0); !errors.Is(err, storage.ErrNoSession) {
+			t.Errorf("read session %q: %v, want ErrNoSession", id, err)
+		}
+	}
+}
+
 // A reader sees the records that existed at its start, even if it appends
 // meanwhile.
 func (s *suite) testSnapshot(t *testing.T) {

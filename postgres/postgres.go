@@ -75,6 +75,7 @@ type Store struct {
 
 var _ interface {
 	storage.Store
+	storage.InfoReader
 	storage.Searchable
 	storage.VectorStore
 	storage.Watcher

@@ -23,6 +23,12 @@ const (
 	pageBytes   = 8 << 20
 )
 
+// Limits of the first statement of ReadInfo, whose caller usually wants all records.
+const (
+	infoRecords = 256
+	infoBytes   = 1 << 20
+)
+
 // columns of a record r of session $2 of tenant $1, with its body, which may
 // be stored with another record of the session.
 const columns = `r.seq, r.head, r.size, r.sum, coalesce(r.body, (
@@ -39,7 +45,25 @@ order by r.seq`
 // bytes.
 const pageSQL = `
 select s.records, s.life, r.*
-from furl.sessions s
+` + pageOf + `
+	where r.before <= $5
+) r on true
+where s.tenant = $1 and s.session = $2
+order by r.seq`
+
+// infoPageSQL is the same with the description of the session, which is in the first row
+// only, and without a record that does not fit.
+const infoPageSQL = `
+select s.records, s.life, r.*,
+	case when r.seq is null or r.seq = $3 + 1 then s.meta end, s.created, s.updated, s.messages, s.bytes
+` + pageOf + `
+	where r.before + octet_length(r.head) + r.size <= $5
+) r on true
+where s.tenant = $1 and s.session = $2
+order by r.seq`
+
+// pageOf is the common part of both.
+const pageOf = `from furl.sessions s
 left join lateral (
 	select ` + columns + `
 	from (
@@ -47,11 +71,7 @@ left join lateral (
 		from furl.records
 		where tenant = $1 and session = $2 and seq > $3
 		order by seq limit $4
-	) r
-	where r.before <= $5
-) r on true
-where s.tenant = $1 and s.session = $2
-order by r.seq`
+	) r`
 
 // row is one stored record.
 type row struct {
@@ -102,36 +122,66 @@ func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) i
 			yield(furl.Record{}, fmt.Errorf("read: %w", err))
 			return
 		}
-		for {
-			if err := s.readPage(ctx, key, &p); err != nil {
-				yield(furl.Record{}, fmt.Errorf("read session %s: %w", key.Session, err))
+		if err := s.readPage(ctx, key, &p); err != nil {
+			yield(furl.Record{}, fmt.Errorf("read session %s: %w", key.Session, err))
+			return
+		}
+		s.readOn(ctx, key, &p, yield)
+	}
+}
+
+// ReadInfo implements storage.InfoReader by one statement, and further ones for what does
+// not fit into it.
+func (s *Store) ReadInfo(ctx context.Context, key furl.SessionKey, after furl.Seq) (storage.SessionInfo, iter.Seq2[furl.Record, error], error) {
+	info := storage.SessionInfo{SessionKey: key}
+	first := page{at: int64(min(after, 1<<62)), end: -1, limit: infoRecords, info: &info}
+	err := validKey(key)
+	if err == nil {
+		err = s.readPage(ctx, key, &first)
+	}
+	if err != nil {
+		return storage.SessionInfo{}, nil, fmt.Errorf("read session %.140q: %w", key.Session, err)
+	}
+	first.info = nil
+	return info, func(yield func(furl.Record, error) bool) {
+		p := first
+		s.readOn(ctx, key, &p, yield)
+	}, nil
+}
+
+// readOn yields the records of a page, and then those of the following ones.
+func (s *Store) readOn(ctx context.Context, key furl.SessionKey, p *page, yield func(furl.Record, error) bool) {
+	fail := func(err error) { yield(furl.Record{}, fmt.Errorf("read session %s: %w", key.Session, err)) }
+	for {
+		for _, r := range p.records {
+			if err := ctx.Err(); err != nil {
+				fail(err)
 				return
 			}
-			for _, r := range p.records {
-				if err := ctx.Err(); err != nil {
-					yield(furl.Record{}, fmt.Errorf("read session %s: %w", key.Session, err))
-					return
-				}
-				if !yield(r, nil) {
-					return
-				}
-			}
-			if p.damaged != nil {
-				yield(furl.Record{}, fmt.Errorf("read session %s: %w", key.Session, p.damaged))
+			if !yield(r, nil) {
 				return
 			}
-			if p.at >= p.end {
-				return
-			}
-			p.limit = pageRecords
+		}
+		if p.damaged != nil {
+			fail(p.damaged)
+			return
+		}
+		if p.at >= p.end {
+			return
+		}
+		p.limit = pageRecords
+		if err := s.readPage(ctx, key, p); err != nil {
+			fail(err)
+			return
 		}
 	}
 }
 
 // page is the position of a read and its last chunk.
 type page struct {
-	at      int64 // the last record read
-	end     int64 // the last record at the start of the read; -1: not started
+	info    *storage.SessionInfo // to be read too; nil: not
+	at      int64                // the last record read
+	end     int64                // the last record at the start of the read; -1: not started
 	life    int64
 	limit   int // of the next statement
 	records []furl.Record
@@ -144,7 +194,11 @@ func (s *Store) readPage(ctx context.Context, key furl.SessionKey, p *page) erro
 	return s.doFor(ctx, key, func(ctx context.Context, _ bool) error {
 		*p = begun
 		p.records = nil
-		found, err := s.pool.Query(ctx, pageSQL, []byte(key.Tenant), string(key.Session), p.at, p.limit, pageBytes)
+		sql, most := pageSQL, pageBytes
+		if p.info != nil {
+			sql, most = infoPageSQL, infoBytes
+		}
+		found, err := s.pool.Query(ctx, sql, []byte(key.Tenant), string(key.Session), p.at, p.limit, most)
 		if err != nil {
 			return err
 		}
@@ -155,18 +209,28 @@ func (s *Store) readPage(ctx context.Context, key furl.SessionKey, p *page) erro
 
 // take reads the rows of one statement.
 func (p *page) take(found pgx.Rows) error {
-	any := false
+	exists := false
 	for found.Next() {
 		var (
 			r             row
 			records, life int64
 			seq           *int64
 			size, sum     *int32
+			meta          []byte
 		)
-		if err := found.Scan(&records, &life, &seq, &r.head, &size, &sum, &r.body); err != nil {
+		to := []any{&records, &life, &seq, &r.head, &size, &sum, &r.body}
+		if p.info != nil {
+			to = append(to, &meta, &p.info.Created, &p.info.Updated, &p.info.Messages, &p.info.Bytes)
+		}
+		if err := found.Scan(to...); err != nil {
 			return err
 		}
-		any = true
+		if p.info != nil && !exists {
+			if err := setInfo(p.info, meta, records); err != nil {
+				return err
+			}
+		}
+		exists = true
 		if p.end < 0 {
 			p.end, p.life = records, life
 		}
@@ -191,10 +255,10 @@ func (p *page) take(found pgx.Rows) error {
 	if err := found.Err(); err != nil {
 		return err
 	}
-	if !any {
+	if !exists {
 		return storage.ErrNoSession
 	}
-	if len(p.records) == 0 && p.damaged == nil && p.at < p.end {
+	if len(p.records) == 0 && p.damaged == nil && p.at < p.end && p.info == nil {
 		p.damaged = fmt.Errorf("record %d is missing: %w", p.at+1, furl.ErrDamaged)
 	}
 	return nil

@@ -131,12 +131,17 @@ func scanInfo(r pgx.CollectableRow, tenant furl.Tenant) (storage.SessionInfo, er
 	if err != nil {
 		return info, err
 	}
+	return info, setInfo(&info, meta, records)
+}
+
+// setInfo completes a description by the columns that have another form in it.
+func setInfo(info *storage.SessionInfo, meta []byte, records int64) error {
 	info.Records = furl.Seq(records)
 	info.Created, info.Updated = info.Created.UTC(), info.Updated.UTC()
 	if err := json.Unmarshal(meta, &info.Meta); err != nil {
-		return info, fmt.Errorf("session %s: decode metadata: %w: %w", info.Session, furl.ErrDamaged, err)
+		return fmt.Errorf("session %s: decode metadata: %w: %w", info.Session, furl.ErrDamaged, err)
 	}
-	return info, nil
+	return nil
 }
 
 // matchSQL looks up each chain in the index, newest first, so that a chain

@@ -24,8 +24,9 @@ import (
 // channel is the name of the notification channel.
 const channel = "furl"
 
-// notifyPause is how long a notification waits for further appends.
-const notifyPause = 25 * time.Millisecond
+// notifyPause is the pause after a notification. Appends meanwhile share the next one: each is
+// a transaction, and a process with little work would otherwise have one for each append.
+const notifyPause = 200 * time.Millisecond
 
 // hub keeps the watchers and the pending notifications.
 type hub struct {

@@ -95,7 +95,7 @@ func TestRun(t *testing.T) {
 		}
 		told := furl.SessionKey{Tenant: "told", Session: "a"}
 		put(t, store, told, randomSession(v, 5))
-		x.Touch(told)
+		x.Touch(told, 1<<20)
 		if indexed(told) {
 			t.Error("indexed before more could come")
 		}

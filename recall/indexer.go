@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -25,7 +24,7 @@ type IndexerOptions struct {
 	Interval time.Duration
 	// Gather is how long Run waits for more records after a Touch: a write
 	// costs nearly the same for one record as for many, and searches read
-	// records that are not indexed yet. If zero, 2 s.
+	// records that are not indexed yet. If zero, 5 s.
 	Gather time.Duration
 	// Log, if set, gets damaged pages and errors of Run.
 	Log *slog.Logger
@@ -49,8 +48,10 @@ type Indexer struct {
 
 	mu      sync.Mutex
 	tenants map[furl.Tenant]bool
-	touched map[furl.SessionKey]bool // since the latest run
+	touched map[furl.SessionKey]furl.Seq // since the latest run; see Touch
 	wake    chan struct{}
+
+	busy map[furl.SessionKey]int // how often Run has left a session to another process
 
 	upgraded map[furl.Tenant]bool           // whose indexes all have this version
 	gaveUp   map[furl.Tenant]furl.SessionID // session at which CatchupTenant stopped
@@ -61,13 +62,13 @@ type Indexer struct {
 // NewIndexer returns an Indexer for a store. If the store is not a
 // storage.Searchable, its methods do nothing.
 func NewIndexer(store storage.Store, o *IndexerOptions) *Indexer {
-	x := &Indexer{store: store, maxRecords: maxWriteRecords, maxBytes: maxWriteBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool), touched: make(map[furl.SessionKey]bool), gaveUp: make(map[furl.Tenant]furl.SessionID), upgraded: make(map[furl.Tenant]bool)}
+	x := &Indexer{store: store, maxRecords: maxWriteRecords, maxBytes: maxWriteBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool), touched: make(map[furl.SessionKey]furl.Seq), busy: make(map[furl.SessionKey]int), gaveUp: make(map[furl.Tenant]furl.SessionID), upgraded: make(map[furl.Tenant]bool)}
 	x.pages, _ = store.(storage.Searchable)
 	if o != nil {
 		x.options = *o
 	}
 	x.options.Interval = cmp.Or(x.options.Interval, 10*time.Second)
-	x.options.Gather = cmp.Or(x.options.Gather, 2*time.Second)
+	x.options.Gather = cmp.Or(x.options.Gather, 5*time.Second)
 	if x.options.Log == nil {
 		x.options.Log = slog.New(slog.DiscardHandler)
 	}
@@ -80,12 +81,14 @@ func NewIndexer(store storage.Store, o *IndexerOptions) *Indexer {
 	return x
 }
 
-// Touch tells Run that records were appended to a session, which it indexes soon. It
+// Touch tells Run that this process has appended records to a session, up to last. Run
+// indexes the session soon, unless another process has appended further records by then:
+// that one does it, so that a session that moves between processes is indexed once. Touch
 // does not wait.
-func (x *Indexer) Touch(key furl.SessionKey) {
+func (x *Indexer) Touch(key furl.SessionKey, last furl.Seq) {
 	x.mu.Lock()
 	x.tenants[key.Tenant] = true
-	x.touched[key] = true
+	x.touched[key] = last
 	x.mu.Unlock()
 	select {
 	case x.wake <- struct{}{}:
@@ -99,12 +102,11 @@ func (x *Indexer) Run(ctx context.Context) error {
 	next := time.Now() // when all sessions are looked through
 	for {
 		if x.pages != nil {
-			if touched := x.takeTouched(); time.Now().Before(next) {
-				x.indexTouched(ctx, touched)
-			} else {
+			x.indexTouched(ctx, x.takeTouched())
+			if !time.Now().Before(next) {
 				began := time.Now()
 				for _, tenant := range x.knownTenants() {
-					if err := x.CatchupTenant(ctx, tenant); err != nil && ctx.Err() == nil {
+					if err := x.catchupTenant(ctx, tenant, x.isBusy); err != nil && ctx.Err() == nil {
 						x.logError(tenant, err)
 					}
 				}
@@ -129,22 +131,59 @@ func (x *Indexer) Run(ctx context.Context) error {
 // all sessions of the store, so it takes at most a tenth of the time.
 func (x *Indexer) pause(interval, took time.Duration) time.Duration { return max(interval, 10*took) }
 
+// maxBusy is how often in a row Run leaves a session to another process, which may have no
+// Indexer.
+const maxBusy = 6
+
+// isBusy reports whether a session is being extended, so that the process that does it will
+// index it. Run finds the session again after the interval.
+func (x *Indexer) isBusy(info *storage.SessionInfo) bool {
+	if age := time.Since(info.Updated); age < 0 || age > x.options.Interval/2 || x.busy[info.SessionKey] >= maxBusy {
+		delete(x.busy, info.SessionKey)
+		return false
+	}
+	if len(x.busy) >= maxBusySessions {
+		clear(x.busy)
+	}
+	x.busy[info.SessionKey]++
+	return true
+}
+
+// maxBusySessions is the largest number of sessions in Indexer.busy.
+const maxBusySessions = 10_000
+
+// touchedSession is a session with the last record that this process has appended.
+type touchedSession struct {
+	key  furl.SessionKey
+	last furl.Seq
+}
+
 // takeTouched returns the touched sessions in order, and forgets them.
-func (x *Indexer) takeTouched() []furl.SessionKey {
+func (x *Indexer) takeTouched() (list []touchedSession) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	keys := slices.SortedFunc(maps.Keys(x.touched), func(a, b furl.SessionKey) int {
-		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Session, b.Session))
+	for key, last := range x.touched {
+		list = append(list, touchedSession{key, last})
+	}
+	slices.SortFunc(list, func(a, b touchedSession) int {
+		return cmp.Or(cmp.Compare(a.key.Tenant, b.key.Tenant), cmp.Compare(a.key.Session, b.key.Session))
 	})
 	clear(x.touched)
-	return keys
+	return list
 }
 
 // indexTouched indexes sessions that this process has extended, without looking through
 // all sessions of the store. What fails is tried again after the interval.
-func (x *Indexer) indexTouched(ctx context.Context, keys []furl.SessionKey) {
-	for _, key := range keys {
-		err := x.upgrade(ctx, key.Tenant)
+func (x *Indexer) indexTouched(ctx context.Context, list []touchedSession) {
+	for _, t := range list {
+		key := t.key
+		extended, err := x.isExtended(ctx, t)
+		if extended {
+			continue
+		}
+		if err == nil {
+			err = x.upgrade(ctx, key.Tenant)
+		}
 		if err == nil {
 			err = x.Catchup(ctx, key)
 		}
@@ -155,6 +194,19 @@ func (x *Indexer) indexTouched(ctx context.Context, keys []furl.SessionKey) {
 			x.logError(key.Tenant, err)
 		}
 	}
+}
+
+// isExtended reports whether another process has appended to a touched session.
+func (x *Indexer) isExtended(ctx context.Context, t touchedSession) (bool, error) {
+	for info, err := range x.store.Sessions(ctx, t.key.Tenant, storage.SessionQuery{Prefix: string(t.key.Session)}) {
+		if err != nil {
+			return false, err
+		}
+		if info.Session == t.key.Session {
+			return info.Records > t.last, nil
+		}
+	}
+	return false, nil // deleted
 }
 
 func (x *Indexer) knownTenants() []furl.Tenant {
@@ -173,6 +225,11 @@ func (x *Indexer) knownTenants() []furl.Tenant {
 // to the store, it stops; the next call starts after that session. The error
 // names some of the sessions and the number of the others.
 func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
+	return x.catchupTenant(ctx, tenant, func(*storage.SessionInfo) bool { return false })
+}
+
+// catchupTenant is CatchupTenant for the sessions for which skip is false.
+func (x *Indexer) catchupTenant(ctx context.Context, tenant furl.Tenant, skip func(*storage.SessionInfo) bool) error {
 	if x.pages == nil {
 		return nil
 	}
@@ -184,7 +241,9 @@ func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 		if err != nil {
 			return fmt.Errorf("list sessions to index: %w", err)
 		}
-		stale = append(stale, info.SessionKey)
+		if !skip(&info) {
+			stale = append(stale, info.SessionKey)
+		}
 	}
 	var errs sessionErrors
 	stale = x.resume(tenant, stale)

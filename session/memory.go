@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -84,14 +85,13 @@ func (a *shared) storedInfo(ctx context.Context, key furl.SessionKey) (storage.S
 // Sessions with a ready summary stay for readyTTL unless the memory is needed. a.mu
 // is locked.
 func (a *shared) trim(newest *Session) (total int64) {
-	list := make([]*cached, 0, len(a.open))
 	for _, c := range a.open {
 		total += c.s.size.Load()
-		list = append(list, c)
 	}
-	if len(list) <= a.o.Keep && total <= a.o.KeepBytes/membudget.IdleShare {
+	if len(a.open) <= a.o.Keep && total <= a.o.KeepBytes/membudget.IdleShare {
 		return total
 	}
+	list := slices.Collect(maps.Values(a.open))
 	slices.SortFunc(list, func(x, y *cached) int { return cmp.Compare(x.used, y.used) })
 	evict := func(c *cached, summaries bool) {
 		if c.s == newest || c.s.holders.Load() != 0 || c.s.active.Load() != 0 || !summaries && c.s.hasReady.Load() && time.Since(c.at) < readyTTL {

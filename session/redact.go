@@ -150,7 +150,7 @@ func prepareRedaction(ctx context.Context, store storage.Store, rewriter storage
 		if rec.Seq > info.Records {
 			break
 		}
-		if head = rec.Seq; isHead(rec.Body) {
+		if head = rec.Seq; movesHead(rec) {
 			head = rec.Parent
 		}
 		x, _ := rec.Body.(*furl.Exchange)
@@ -225,8 +225,8 @@ func finishRedaction(info *storage.SessionInfo, head furl.Seq, by furl.Actor) *s
 	return &storage.Batch{Records: []furl.Record{r}, Meta: &meta, MetaWas: &info.Meta}
 }
 
-func isHead(b furl.Body) bool {
-	_, ok := b.(*furl.Head)
+func movesHead(r furl.Record) bool {
+	_, ok := r.Body.(*furl.Head)
 	return ok
 }
 

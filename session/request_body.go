@@ -155,10 +155,16 @@ func (s *Session) describeRequest(ctx context.Context, ex *furl.Exchange, f *Fit
 	s.lists = s.lists[:min(len(s.lists), maxLists)]
 }
 
-// listsBefore returns the lists of the newest exchange on the path, nil if there
-// are none.
+// maxOlder is how many exchanges of other processes may be between an exchange and the
+// one that its description builds on. The description names the messages since then.
+const maxOlder = 16
+
+// listsBefore returns the lists of a recent exchange on the path, nil if there are none.
+// That is the newest one of which this process has the lists. Only if there is none, lists are
+// rebuilt from the log.
 func (s *Session) listsBefore(ctx context.Context) *rebuild.Lists {
-	for at := s.log.Head(); at != 0; at = s.log.At(at).Parent {
+	newest, seen := furl.Seq(0), 0
+	for at := s.log.Head(); at != 0 && seen < maxOlder; at = s.log.At(at).Parent {
 		x, ok := s.log.At(at).Body.(*furl.Exchange)
 		if !ok || x.Request.Received == "" {
 			continue
@@ -169,13 +175,18 @@ func (s *Session) listsBefore(ctx context.Context) *rebuild.Lists {
 				return l.Lists
 			}
 		}
-		lists, err := rebuild.Load(s.log.Records(0), at, s.contents(ctx))
-		if err != nil {
-			// Without them the description is longer.
-			s.all.log.Debug("the lists of a request could not be rebuilt", "session", s.key.Session, "record", at, "error", err)
-			return nil
+		if seen++; newest == 0 {
+			newest = at
 		}
-		return lists
 	}
-	return nil
+	if newest == 0 {
+		return nil
+	}
+	lists, err := rebuild.Load(s.log.Records(0), newest, s.contents(ctx))
+	if err != nil {
+		// Without them the description is longer.
+		s.all.log.Debug("the lists of a request could not be rebuilt", "session", s.key.Session, "record", newest, "error", err)
+		return nil
+	}
+	return lists
 }

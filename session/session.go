@@ -98,52 +98,51 @@ func (s *Session) refresh(ctx context.Context) error {
 func (s *Session) load(ctx context.Context) error {
 	s.active.Add(1)
 	defer s.active.Add(-1)
-	info, known, err := s.all.storedInfo(ctx, s.key)
+	info, records, err := storage.ReadInfo(ctx, s.all.store, s.key, furl.Seq(s.log.Len()))
 	if err != nil {
+		s.all.storeError(ctx, err)
 		return fmt.Errorf("read session %s: %w", s.key.Session, err)
 	}
-	if known && int(info.Records) > s.log.Len() {
+	size := s.size.Load()
+	if int(info.Records) > s.log.Len() {
 		if err := s.all.reserve(s, membudget.Session(info.Bytes, int64(info.Records))); err != nil {
 			return fmt.Errorf("read session %s of %d records: %w", s.key.Session, info.Records, err)
 		}
 	}
-	log, redacted := s.log, known && s.redactedSince(&info.Meta)
+	redacted := s.redactedSince(&info.Meta)
 	if redacted {
-		log = furl.NewLog()
+		records, size = s.all.store.Read(ctx, s.key, 0), 0
 	}
 	var fresh []furl.Record
-	for r, err := range s.all.store.Read(ctx, s.key, furl.Seq(log.Len())) {
+	for r, err := range records {
 		if err != nil {
 			s.all.storeError(ctx, err)
 			return fmt.Errorf("read session %s: %w", s.key.Session, err)
 		}
-		if isHead(r.Body) && !redacted {
-			// It may say that the session was redacted after info was read.
-			if info, known, err = s.all.storedInfo(ctx, s.key); err != nil {
-				return fmt.Errorf("read session %s: %w", s.key.Session, err)
-			}
-			if known && s.redactedSince(&info.Meta) {
-				return s.load(ctx)
-			}
-		}
 		fresh = append(fresh, r)
 	}
-	if len(fresh) > 0 {
-		if err := log.Load(fresh); err != nil {
+	if !redacted && s.log.Len() > 0 && slices.ContainsFunc(fresh, movesHead) {
+		// It may say that the session was redacted after info was read.
+		var known bool
+		if info, known, err = s.all.storedInfo(ctx, s.key); err != nil {
 			return fmt.Errorf("read session %s: %w", s.key.Session, err)
+		}
+		if known && s.redactedSince(&info.Meta) {
+			return s.load(ctx)
 		}
 	}
 	if redacted {
-		s.replaceLog(log)
+		s.replaceLog(furl.NewLog())
 	}
-	if known {
-		s.info = info
-		s.setMeta(info.Meta)
+	if err := s.loadFresh(fresh); err != nil {
+		return fmt.Errorf("read session %s: %w", s.key.Session, err)
 	}
+	s.info = info
+	s.setMeta(info.Meta)
 	s.stale = false
 	s.indexHead()
 	if len(fresh) > 0 {
-		s.size.Store(memoryOf(s.log.Records(0)))
+		s.size.Store(size + memoryOf(fresh))
 		s.notifyWatchers()
 	}
 	return nil
@@ -164,6 +163,21 @@ func (s *Session) replaceLog(log *furl.Log) {
 	if s.ready != nil {
 		s.discardReady("the session was redacted")
 	}
+}
+
+// loadFresh appends records of the store to the log. If the sizes of requests are
+// known up to its head, they are continued, so that the path is not folded again.
+func (s *Session) loadFresh(fresh []furl.Record) error {
+	if !s.sizes.begun || s.sizes.at != s.log.Head() || slices.ContainsFunc(fresh, movesHead) {
+		return s.log.Load(fresh)
+	}
+	for i := range fresh {
+		if err := s.log.Load(fresh[i : i+1]); err != nil {
+			return err
+		}
+		s.sizes.recordAppended(s.log.At(fresh[i].Seq), s.log, s.models())
+	}
+	return nil
 }
 
 func (s *Session) setMeta(m storage.Meta) {
@@ -244,7 +258,7 @@ func (s *Session) appended(b *storage.Batch) {
 	if len(b.Records) > 0 {
 		s.notifyWatchers()
 		if x := s.all.o.Indexer; x != nil {
-			x.Touch(s.key)
+			x.Touch(s.key, furl.Seq(s.log.Len()))
 		}
 	}
 }

@@ -27,16 +27,16 @@ func patch(from, to []byte) []byte {
 // between appends the pairs for b, with parts of a, which begins at offset in
 // from.
 func between(out, from, a, b []byte, offset int) []byte {
-	var places map[string]int
+	var places map[[block]byte]int
 	if len(b) > 2*block && len(a) >= block {
-		places = make(map[string]int, len(a)/block)
+		places = make(map[[block]byte]int, len(a)/block)
 		for at := len(a) / block * block; at >= block; at -= block {
-			places[string(a[at-block:at])] = at - block // the first one stays
+			places[[block]byte(a[at-block:at])] = at - block // the first one stays
 		}
 	}
 	inserted := 0
 	for at := 0; at+block <= len(b) && places != nil; {
-		place, ok := places[string(b[at:at+block])]
+		place, ok := places[[block]byte(b[at:at+block])]
 		if !ok {
 			at++
 			continue
