@@ -134,6 +134,13 @@ func (s *Session) acquire() (release func()) {
 // InUse implements transact.Session.
 func (s oneSession) InUse() bool { return s.holders.Load() > 0 }
 
+// ReadSince implements transact.Session.
+func (s oneSession) ReadSince(t time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.stale && s.lastRead.After(t)
+}
+
 // Read implements transact.Session.
 func (s oneSession) Read(f txFunc) error {
 	s.mu.Lock()

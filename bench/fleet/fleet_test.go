@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,19 +26,25 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// sizes are the numbers of gateways that are measured on PostgreSQL.
-var sizes = []int{1, 2, 4, 8}
+// setups are the fleets that are measured.
+var setups = []struct {
+	store    string
+	gateways int
+	sticky   bool // a conversation stays on its gateway
+}{{"sqlite", 1, false}, {"postgres", 1, false}, {"postgres", 2, false}, {"postgres", 4, false}, {"postgres", 8, false}, {"postgres", 4, true}}
 
 // BenchmarkFleet measures what a request costs in the gateways and in the store. Each
-// request of a conversation goes to another gateway; in "sticky" fleets all go to one. FURL_FLEET_REQUESTS is the number of
-// requests for each fleet (600), and FURL_FLEET_STORE the URL of another store, such as a
-// Citus cluster; FURL_PROGRAM names a furl that is built already. What counts are CPU seconds and bytes, which do not depend on the load
-// of the machine as times do.
+// request of a conversation goes to another gateway; in "sticky" fleets all go to one. All
+// fleets run at the same time, and get requests in turns, one fleet after the other. A figure is
+// the median of the rounds, so a busy machine disturbs all fleets alike.
+//
+// FURL_FLEET_REQUESTS is the number of requests of a round (600), FURL_FLEET_ROUNDS the number of
+// rounds (5). FURL_FLEET_GATEWAYS selects fleets by their number of gateways, such as 1,4.
+// FURL_FLEET_STORE is the URL of another store, such as a Citus cluster; FURL_PROGRAM names a furl
+// that is built already. What counts are CPU seconds and bytes, which do not depend on the load of
+// the machine as times do.
 func BenchmarkFleet(b *testing.B) {
-	requests := 600
-	if n, err := strconv.Atoi(os.Getenv("FURL_FLEET_REQUESTS")); err == nil {
-		requests = n
-	}
+	requests, rounds := numberOf("FURL_FLEET_REQUESTS", 600), numberOf("FURL_FLEET_ROUNDS", 5)
 	program := os.Getenv("FURL_PROGRAM")
 	if program == "" {
 		program = filepath.Join(b.TempDir(), "furl")
@@ -47,35 +54,52 @@ func BenchmarkFleet(b *testing.B) {
 			b.Fatalf("build furl: %v\n%s", err, out)
 		}
 	}
-	f := figures{Requests: requests, Words: "an agent that reads files: one or two calls for each request, results of 3 kB, window of 24k tokens"}
-	run := func(name string, n int, store string) {
-		b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-			for range b.N {
-				p := measure(b, program, store, n, requests, strings.HasSuffix(name, stickyName))
-				p.Store = name
-				f.Points = append(f.Points, p)
-				b.ReportMetric(p.GatewayCPU, "gateway-ms/req")
-				b.ReportMetric(p.ServerCPU, "server-ms/req")
-				b.ReportMetric(p.Transactions, "transactions/req")
-				b.ReportMetric(p.WAL, "wal-B/req")
-				b.ReportMetric(p.Growth, "store-B/req")
-				b.ReportMetric(p.Provider, "provider-B/req")
-				b.ReportMetric(0, "ns/op")
-			}
+	other, only := os.Getenv("FURL_FLEET_STORE"), os.Getenv("FURL_FLEET_GATEWAYS")
+	var all []*fleet
+	for _, m := range setups {
+		if only != "" && !slices.Contains(strings.Split(only, ","), strconv.Itoa(m.gateways)) || other != "" && m.store != "postgres" {
+			continue
+		}
+		name, store := m.store, other
+		switch {
+		case other != "":
+			name = "other"
+		case m.store == "sqlite":
+			store = filepath.Join(b.TempDir(), "furl.db")
+		default:
+			store = pgtest.URL(b)
+		}
+		if m.sticky {
+			name += ", sticky"
+		}
+		all = append(all, startFleet(b, program, name, store, m.gateways, m.sticky))
+	}
+	for _, f := range all {
+		f.agents.run(b, int64(requests)) // connections, vocabularies and statements are ready
+	}
+	for range rounds {
+		for _, f := range all {
+			f.measure(b, requests)
+		}
+	}
+	out := figures{Requests: requests, Rounds: rounds, Words: "an agent that reads files: one or two calls for each request, results of 3 kB, window of 24k tokens"}
+	for _, f := range all {
+		p := f.median()
+		out.Points = append(out.Points, p)
+		b.Run(fmt.Sprintf("%s/%d", p.Store, p.Gateways), func(b *testing.B) {
+			b.ReportMetric(p.GatewayCPU, "gateway-ms/req")
+			b.ReportMetric(p.ServerCPU, "server-ms/req")
+			b.ReportMetric(p.Transactions, "transactions/req")
+			b.ReportMetric(p.WAL, "wal-B/req")
+			b.ReportMetric(p.Growth, "store-B/req")
+			b.ReportMetric(p.Provider, "provider-B/req")
+			b.ReportMetric(0, "ns/op")
 		})
 	}
-	if at := os.Getenv("FURL_FLEET_STORE"); at != "" {
-		for _, n := range sizes {
-			run("other", n, at)
-		}
+	if other != "" || only != "" {
 		return
 	}
-	run("sqlite", 1, filepath.Join(b.TempDir(), "furl.db"))
-	for _, n := range sizes {
-		run("postgres", n, pgtest.URL(b))
-	}
-	run("postgres"+stickyName, 4, pgtest.URL(b))
-	text, err := json.MarshalIndent(f, "", "  ")
+	text, err := json.MarshalIndent(out, "", "  ")
 	if err == nil {
 		err = os.WriteFile("figures.json", append(text, '\n'), 0o644)
 	}
@@ -84,34 +108,76 @@ func BenchmarkFleet(b *testing.B) {
 	}
 }
 
-const stickyName = ", sticky"
+// numberOf is the number in an environment variable, n if it has none.
+func numberOf(name string, n int) int {
+	if m, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return m
+	}
+	return n
+}
 
-// measure runs agents through n gateways on a store.
-func measure(b *testing.B, program, store string, n, requests int, sticky bool) point {
+// fleet is gateways on one store, with their agents and provider.
+type fleet struct {
+	point
+	traffic *counted
+	pids    []int
+	agents  *agents
+	server  *server
+	rounds  []point
+}
+
+// startFleet starts n gateways on a store.
+func startFleet(b *testing.B, program, name, store string, n int, sticky bool) *fleet {
 	player := sim.NewAgent(&sim.AgentOptions{Parallel: 2, Lines: 8})
-	traffic := &counted{Handler: sim.New(&sim.Options{Player: player, Keep: 1, NoAuth: true})}
-	provider := httptest.NewServer(traffic)
-	defer provider.Close()
-	var urls []string
-	var pids []int
+	f := &fleet{point: point{Store: name, Gateways: n}, traffic: &counted{Handler: sim.New(&sim.Options{Player: player, Keep: 1, NoAuth: true})}}
+	provider := httptest.NewServer(f.traffic)
+	b.Cleanup(provider.Close)
+	f.agents = &agents{name: fmt.Sprintf("%s %d", name, n), sticky: sticky}
 	for range n {
 		url, pid := serve(b, program, store, provider.URL)
-		urls, pids = append(urls, url), append(pids, pid)
+		f.agents.urls, f.pids = append(f.agents.urls, url), append(f.pids, pid)
 	}
-	agents := &agents{urls: urls, sticky: sticky}
-	agents.run(b, 200) // connections, vocabularies and statements are ready
-	s := openServer(b, store)
-	defer s.close()
-	before, began := usageOf(b, s, pids), traffic.bytes.Load()
-	agents.run(b, int64(requests))
-	time.Sleep(3 * time.Second) // the indexers finish
-	after, ended := usageOf(b, s, pids), traffic.bytes.Load()
-	sent := float64(agents.sent.Load() - agents.last)
-	return point{
-		Gateways: n, GatewayCPU: 1000 * (after.gateway - before.gateway) / sent, ServerCPU: 1000 * (after.server - before.server) / sent,
+	f.server = openServer(b, store)
+	b.Cleanup(f.server.close)
+	return f
+}
+
+// measure runs a round of requests.
+func (f *fleet) measure(b *testing.B, requests int) {
+	before, began := usageOf(b, f.server, f.pids), f.traffic.bytes.Load()
+	f.agents.run(b, int64(requests))
+	time.Sleep(6 * time.Second) // the indexers finish
+	after, ended := usageOf(b, f.server, f.pids), f.traffic.bytes.Load()
+	sent := float64(f.agents.sent.Load() - f.agents.last)
+	f.rounds = append(f.rounds, point{
+		GatewayCPU: 1000 * (after.gateway - before.gateway) / sent, ServerCPU: 1000 * (after.server - before.server) / sent,
 		Transactions: (after.transactions - before.transactions) / sent, WAL: (after.wal - before.wal) / sent,
 		Growth: (after.size - before.size) / sent, Provider: float64(ended-began) / sent,
+	})
+}
+
+// median returns the medians of all rounds.
+func (f *fleet) median() point {
+	p := f.point
+	for _, m := range []struct {
+		to *float64
+		of func(p *point) float64
+	}{
+		{&p.GatewayCPU, func(p *point) float64 { return p.GatewayCPU }},
+		{&p.ServerCPU, func(p *point) float64 { return p.ServerCPU }},
+		{&p.Transactions, func(p *point) float64 { return p.Transactions }},
+		{&p.WAL, func(p *point) float64 { return p.WAL }},
+		{&p.Growth, func(p *point) float64 { return p.Growth }},
+		{&p.Provider, func(p *point) float64 { return p.Provider }},
+	} {
+		var all []float64
+		for i := range f.rounds {
+			all = append(all, m.of(&f.rounds[i]))
+		}
+		slices.Sort(all)
+		*m.to = all[len(all)/2]
 	}
+	return p
 }
 
 // counted counts the bytes of bodies in both directions.
@@ -164,24 +230,36 @@ func serve(b *testing.B, program, store, provider string) (url string, pid int) 
 	return url, cmd.Process.Pid
 }
 
-// agents are concurrent conversations that use all gateways in turn.
+// agents are concurrent conversations that use all gateways in turn. A conversation continues in
+// the next round.
 type agents struct {
+	name   string // of the fleet
 	urls   []string
 	sticky bool // a conversation stays on its gateway
 	next   atomic.Uint64
 	sent   atomic.Int64
 	last   int64 // sent before the latest run
 	n      atomic.Int64
+	all    [32]agent
 }
+
+// agent has one conversation after the other.
+type agent struct {
+	client sim.Client
+	left   int // requests of the conversation
+}
+
+// conversationLength is the number of requests of a conversation.
+const conversationLength = 60
 
 func (a *agents) run(b *testing.B, requests int64) {
 	a.last = a.sent.Load()
 	until := a.last + requests
 	var work sync.WaitGroup
-	for range 32 {
+	for i := range a.all {
 		work.Go(func() {
 			for a.sent.Load() < until && !b.Failed() {
-				if err := a.converse(b.Context(), until); err != nil {
+				if err := a.step(b.Context(), &a.all[i]); err != nil {
 					b.Error(err)
 				}
 			}
@@ -193,39 +271,41 @@ func (a *agents) run(b *testing.B, requests int64) {
 	}
 }
 
-func (a *agents) converse(ctx context.Context, until int64) error {
-	n := a.n.Add(1)
-	c := sim.Client{Format: furl.FormatAnthropic, Model: "claude-sonnet-4-5", Stream: true, System: "You work on a repository.", Header: http.Header{"X-Api-Key": {"k"}, "X-Session-Id": {fmt.Sprintf("agent-%d-%d", os.Getpid(), n)}}}
-	if err := c.Say(fmt.Sprintf("Conversation %d. Look at everything.", n)); err != nil {
+// step sends the next request of an agent, and answers the reply.
+func (a *agents) step(ctx context.Context, g *agent) error {
+	if g.left == 0 {
+		n := a.n.Add(1)
+		id := fmt.Sprintf("agent-%s-%d-%d", strings.NewReplacer(",", "", " ", "-").Replace(a.name), os.Getpid(), n)
+		g.client = sim.Client{Format: furl.FormatAnthropic, Model: "claude-sonnet-4-5", Stream: true, System: "You work on a repository.", Header: http.Header{"X-Api-Key": {"k"}, "X-Session-Id": {id}}}
+		if err := g.client.Say(fmt.Sprintf("Conversation %d. Look at everything.", n)); err != nil {
+			return err
+		}
+		// The first conversations end at different times, as later ones do.
+		if g.left = conversationLength; n <= int64(len(a.all)) {
+			g.left = 1 + int(n)*conversationLength/len(a.all)
+		}
+	}
+	g.left--
+	if c := &g.client; !a.sticky || c.URL == "" {
+		c.URL = a.urls[a.next.Add(1)%uint64(len(a.urls))]
+	}
+	a.sent.Add(1)
+	reply, err := g.client.Send(ctx)
+	if err != nil {
 		return err
 	}
-	for i := 0; i < 60 && a.sent.Load() < until; i++ {
-		if !a.sticky || i == 0 {
-			c.URL = a.urls[a.next.Add(1)%uint64(len(a.urls))]
-		}
-		a.sent.Add(1)
-		reply, err := c.Send(ctx)
-		if err != nil {
-			return err
-		}
-		var results []furl.Block
-		for _, m := range reply.Messages {
-			for _, call := range m.Blocks {
-				if call.Kind == furl.KindCall {
-					results = append(results, furl.Block{Kind: furl.KindResult, ID: call.ID, Text: strings.Repeat(fmt.Sprintf("%s line of a file that is read, %d\n", call.ID, i), 60)})
-				}
+	var results []furl.Block
+	for _, m := range reply.Messages {
+		for _, call := range m.Blocks {
+			if call.Kind == furl.KindCall {
+				results = append(results, furl.Block{Kind: furl.KindResult, ID: call.ID, Text: strings.Repeat(fmt.Sprintf("%s line of a file that is read, %d\n", call.ID, g.left), 60)})
 			}
 		}
-		if len(results) == 0 {
-			err = c.Say("Go on.")
-		} else {
-			err = c.Results(results)
-		}
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	if len(results) == 0 {
+		return g.client.Say("Go on.")
+	}
+	return g.client.Results(results)
 }
 
 // usage is what gateways and the server have used, in seconds and bytes.
@@ -245,7 +325,7 @@ func usageOf(b *testing.B, s *server, pids []int) (u usage) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	rows, err := s.conn.Query(b.Context(), `select pid from pg_stat_activity where pid <> pg_backend_pid()`)
+	rows, err := s.conn.Query(b.Context(), `select pid from pg_stat_activity where pid <> pg_backend_pid() and (datname is null or datname = current_database())`)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,7 +13,8 @@ var measured []byte
 
 // figures is figures.json.
 type figures struct {
-	Requests int     `json:"requests"` // for each point
+	Requests int     `json:"requests"` // of a round
+	Rounds   int     `json:"rounds"`
 	Words    string  `json:"workload"`
 	Points   []point `json:"points"`
 }

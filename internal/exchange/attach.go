@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
@@ -23,6 +24,7 @@ type incoming struct {
 	// redacted are redacted forms of messages, by the digests of the originals; see
 	// redacted.go.
 	redacted map[furl.Digest]*furl.Message
+	began    time.Time // when the request began to be matched
 	// Set by attach.
 	pairs       pairing
 	newMessages int    // number of new messages

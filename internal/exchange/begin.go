@@ -77,7 +77,7 @@ func (a *Sessions) beginRecorded(ctx context.Context, x *Exchange, o *BeginOptio
 		x.Why = "the request has no messages"
 		return x, nil
 	}
-	x.incoming = &incoming{req: req, chains: chainsIn(req), hints: o.Hints, recall: o.Recall, answered: o.Commands.answered}
+	x.incoming = &incoming{req: req, chains: chainsIn(req), hints: o.Hints, recall: o.Recall, answered: o.Commands.answered, began: time.Now()}
 	return a.matchAndPrepare(ctx, x)
 }
 

@@ -40,6 +40,9 @@ func (a *Sessions) awaitElsewhere(ctx context.Context, s *session.Session, in *i
 		return
 	}
 	p := pauses{deadline: time.Now().Add(elsewhereTimeout)}
+	if inside(s).ReadSince(in.began) && (!recording || !p.pause(ctx)) {
+		return
+	}
 	for {
 		if _, err := a.Open(ctx, s.ID()); err != nil {
 			return

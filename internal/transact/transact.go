@@ -76,6 +76,9 @@ type Session[Fit any] interface {
 	// whether it is acquired.
 	Acquire() (release func())
 	InUse() bool
+	// ReadSince reports whether this process has compared the session with the store since
+	// a time.
+	ReadSince(t time.Time) bool
 	// Read calls f with the session locked. f must not change it.
 	Read(f func(tx Tx[Fit]) error) error
 	// Try calls f and discards what f has appended and set.
