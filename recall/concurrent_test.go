@@ -77,6 +77,68 @@ func TestIndexersAtOnce(t *testing.T) {
 	}
 }
 
+// Of several processes that extend a session, the one that has appended last indexes it. What
+// no process indexes is found at the interval, but not while it is being extended.
+func TestLastProcessIndexes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := inmem.New()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		var all [2]*Indexer
+		for i := range all {
+			all[i] = NewIndexer(store, &IndexerOptions{Interval: time.Minute, Gather: time.Second})
+			go func() { done <- all[i].Run(ctx) }()
+		}
+		synctest.Wait()
+		v := wordMaker{rand.New(rand.NewPCG(1, 23))}
+		key := furl.SessionKey{Session: "a"}
+		indexed := func() furl.Seq {
+			synctest.Wait()
+			n, _ := store.Indexed(t.Context(), key) // 0: no session
+			return n
+		}
+		put(t, store, key, randomSession(v, 5))
+		n := lastOf(t, store, key)
+		all[0].Touch(key, n-1) // as if the other process had appended the last record
+		time.Sleep(time.Second)
+		if got := indexed(); got != 0 {
+			t.Errorf("indexed up to %d by a process that has not appended last", got)
+		}
+		all[1].Touch(key, n)
+		time.Sleep(time.Second)
+		if got := indexed(); got != n {
+			t.Errorf("indexed up to %d by the process that has appended last, want %d", got, n)
+		}
+		key.Session = "b"
+		time.Sleep(45 * time.Second)
+		put(t, store, key, randomSession(v, 5))
+		time.Sleep(15 * time.Second)
+		if got := indexed(); got != 0 {
+			t.Errorf("indexed up to %d while it may be extended", got)
+		}
+		time.Sleep(time.Minute)
+		if got, want := indexed(), lastOf(t, store, key); got != want {
+			t.Errorf("indexed up to %d after the interval, want %d", got, want)
+		}
+		cancel()
+		for range all {
+			<-done
+		}
+	})
+}
+
+// lastOf is the number of records of a session.
+func lastOf(t *testing.T, store storage.Store, key furl.SessionKey) (last furl.Seq) {
+	t.Helper()
+	for r, err := range store.Read(t.Context(), key, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = r.Seq
+	}
+	return last
+}
+
 // Run indexes records some time after a Touch, and other records at its
 // interval.
 func TestRun(t *testing.T) {

@@ -32,7 +32,8 @@ func TestFleetIsReplaced(t *testing.T) {
 	}
 	b.mayFail.Store(old != "")
 	replaced := make(chan struct{})
-	wait := b.work(t, 8, 12, func() bool {
+	size := usualLoad()
+	wait := b.work(t, size.agents, size.length, func() bool {
 		select {
 		case <-replaced:
 			return false
@@ -45,7 +46,7 @@ func TestFleetIsReplaced(t *testing.T) {
 		replace = replace[:1]
 	}
 	for i := range replace {
-		b.await(t, 40)
+		b.await(t, size.between)
 		was := b.gateways[i]
 		_ = was.cmd.Process.Signal(os.Interrupt)
 		if old == "" {
@@ -53,7 +54,7 @@ func TestFleetIsReplaced(t *testing.T) {
 		}
 		<-was.done
 		b.start(t, i, "")
-		b.await(t, 10)
+		b.await(t, size.between/4)
 	}
 	close(replaced)
 	wait()
@@ -80,7 +81,8 @@ func TestFleetSurvivesKills(t *testing.T) {
 	}
 	rounds := fleetSize(t, "FURL_FLEET_KILLS", usual)
 	done := make(chan struct{})
-	wait := b.work(t, 8, 12, func() bool {
+	size := usualLoad()
+	wait := b.work(t, size.agents, size.length, func() bool {
 		select {
 		case <-done:
 			return false
@@ -89,10 +91,10 @@ func TestFleetSurvivesKills(t *testing.T) {
 		}
 	})
 	for n := range rounds {
-		b.await(t, 30)
+		b.await(t, size.between)
 		i := n % len(b.addresses)
 		b.gateways[i].kill()
-		b.await(t, 10)
+		b.await(t, size.between/4)
 		b.start(t, i, "")
 	}
 	close(done)

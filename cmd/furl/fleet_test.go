@@ -52,12 +52,30 @@ func TestFleet(t *testing.T) {
 	for range 4 {
 		f.gateways = append(f.gateways, f.serve(t, store))
 	}
-	requests := fleetSize(t, "FURL_FLEET_REQUESTS", 240)
-	f.work(t, fleetSize(t, "FURL_FLEET_SESSIONS", 24), 20, func() bool { return f.sent.Load() < int64(requests) })()
+	agents, length := 24, 20
+	if raceDetector { // all kinds of clients and refusals still occur
+		agents, length = 12, 10
+	}
+	requests := fleetSize(t, "FURL_FLEET_REQUESTS", agents*length/2)
+	f.work(t, fleetSize(t, "FURL_FLEET_SESSIONS", agents), length, func() bool { return f.sent.Load() < int64(requests) })()
 	for _, g := range f.gateways {
 		g.stop(t)
 	}
 	f.check(t, store)
+}
+
+// fleetLoad is what the agents of a fleet do while its gateways are replaced or killed.
+type fleetLoad struct {
+	agents, length int   // concurrent conversations, and their requests
+	between        int64 // requests from one change of the fleet to the next
+}
+
+// usualLoad is smaller under the race detector, where a request takes many times as long.
+func usualLoad() fleetLoad {
+	if raceDetector {
+		return fleetLoad{agents: 6, length: 6, between: 12}
+	}
+	return fleetLoad{agents: 8, length: 12, between: 40}
 }
 
 // fleet is gateways on one store, and agents that use all of them.

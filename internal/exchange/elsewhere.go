@@ -21,7 +21,7 @@ import (
 const (
 	// elsewhereTimeout is how long a request waits for a reply that another process
 	// may be recording.
-	elsewhereTimeout = 2 * time.Second
+	elsewhereTimeout = 5 * time.Second
 	// The store is read after the first pause, then after pauses that double up to
 	// the longest one.
 	firstPause, longestPause = 4 * time.Millisecond, 100 * time.Millisecond
