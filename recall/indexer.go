@@ -20,7 +20,8 @@ type IndexerOptions struct {
 	// passed to Touch. If nil, the tenant "".
 	Tenants []furl.Tenant
 	// Interval is how often Run looks for records that were appended without
-	// Touch, for example by another process. If zero, 10 s.
+	// Touch, for example by another process. That may read all sessions of the
+	// store, and each process does it. If zero, one minute.
 	Interval time.Duration
 	// Gather is how long Run waits for more records after a Touch: a write
 	// costs nearly the same for one record as for many, and searches read
@@ -67,7 +68,7 @@ func NewIndexer(store storage.Store, o *IndexerOptions) *Indexer {
 	if o != nil {
 		x.options = *o
 	}
-	x.options.Interval = cmp.Or(x.options.Interval, 10*time.Second)
+	x.options.Interval = cmp.Or(x.options.Interval, time.Minute)
 	x.options.Gather = cmp.Or(x.options.Gather, 5*time.Second)
 	if x.options.Log == nil {
 		x.options.Log = slog.New(slog.DiscardHandler)

@@ -37,7 +37,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "figures.json:", err)
 		os.Exit(1)
 	}
-	fmt.Print(f.measuredTable(), "\n", f.modelTable())
+	fmt.Print(f.measuredTable(), "\n", f.checkTable(), "\n", f.modelTable())
 	if err := os.WriteFile("../docs/operate/capacity.svg", []byte(f.chart()), 0o644); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -47,13 +47,17 @@ func main() {
 // measuredTable is the table of the measured points.
 func (f *figures) measuredTable() string {
 	var out strings.Builder
-	out.WriteString("| store | gateways | CPU in gateways, ms | CPU in the server, ms | transactions | write-ahead log, kB | store growth, kB | bytes to and from the provider, kB |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	out.WriteString("| store | gateways | CPU in gateways, ms | CPU in the server, ms | transactions | write-ahead log, kB | store growth, kB | bytes to and from the provider, kB | total CPU, 1 gateway = 1 |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, p := range f.Points {
 		server := "– | – | – | –"
 		if p.ServerCPU > 0 {
 			server = fmt.Sprintf("%.1f | %.1f | %.1f | %.1f", p.ServerCPU, p.Transactions, p.WAL/1000, p.Growth/1000)
 		}
-		fmt.Fprintf(&out, "| %s | %d | %.1f | %s | %.0f |\n", p.Store, p.Gateways, p.GatewayCPU, server, p.Provider/1000)
+		times := "–"
+		if one := f.point("postgres", 1); p.ServerCPU > 0 {
+			times = fmt.Sprintf("%.2f×", (p.GatewayCPU+p.ServerCPU)/(one.GatewayCPU+one.ServerCPU))
+		}
+		fmt.Fprintf(&out, "| %s | %d | %.1f | %s | %.0f | %s |\n", p.Store, p.Gateways, p.GatewayCPU, server, p.Provider/1000, times)
 	}
 	return out.String()
 }

@@ -33,15 +33,58 @@ type needs struct {
 	dollars         float64 // in a month
 }
 
-// largest returns the point of the largest fleet on PostgreSQL: the costs of hopping are
-// in it.
-func (f *figures) largest() (out point) {
+// maxHopping is the largest fleet, in gateways, for which no stickiness is planned. Each gateway
+// reads and decodes what the others have recorded, so more of them cost more.
+const maxHopping = 8
+
+// point returns a measured point, zero if it was not measured.
+func (f *figures) point(store string, gateways int) point {
 	for _, p := range f.Points {
-		if p.Store == "postgres" && p.Gateways >= out.Gateways {
-			out = p
+		if p.Store == store && p.Gateways == gateways {
+			return p
 		}
 	}
-	return out
+	return point{}
+}
+
+// hopping is a model of the costs of a request when each request of a conversation goes to the next
+// of n gateways: those of a single gateway, and for each of the others the
+// decoding of what it has recorded, and one read of the store unless the request stays where the
+// one before it was. It is fitted to the points of 1, 2 and 8 gateways.
+func (f *figures) hopping(n int) point {
+	one, two, eight := f.point("postgres", 1), f.point("postgres", 2), f.point("postgres", 8)
+	at := func(of func(p *point) float64) float64 {
+		d2, d8 := of(&two)-of(&one), of(&eight)-of(&one)
+		read := max(0, min((7*d2-d8)*8/21, 2*d2)) // so that both are at least 0
+		each := max(0, (d8-read*7/8)/7)
+		return of(&one) + read*(1-1/float64(n)) + each*float64(n-1)
+	}
+	p := eight // disk and network do not depend on n
+	p.Gateways = n
+	p.GatewayCPU, p.ServerCPU = at(func(p *point) float64 { return p.GatewayCPU }), at(func(p *point) float64 { return p.ServerCPU })
+	return p
+}
+
+// checkTable compares the model with the measured points.
+func (f *figures) checkTable() string {
+	var out strings.Builder
+	out.WriteString("| gateways | gateways' CPU, ms: measured | model | difference | server's CPU, ms: measured | model | difference |\n|--:|--:|--:|--:|--:|--:|--:|\n")
+	for _, n := range []int{1, 2, 4, 8} {
+		p, m := f.point("postgres", n), f.hopping(n)
+		fmt.Fprintf(&out, "| %d | %.1f | %.1f | %+.0f %% | %.1f | %.1f | %+.0f %% |\n", n, p.GatewayCPU, m.GatewayCPU, 100*(m.GatewayCPU/p.GatewayCPU-1), p.ServerCPU, m.ServerCPU, 100*(m.ServerCPU/p.ServerCPU-1))
+	}
+	return out.String()
+}
+
+// needsOf computes what so many agents need. A fleet of more than maxHopping gateways is planned
+// with a balancer that keeps a conversation on its gateway.
+func (f *figures) needsOf(agents float64) needs {
+	for n := 2; n <= maxHopping; n++ {
+		if out := f.hopping(n).needsOf(agents); out.gateways <= float64(n) {
+			return out
+		}
+	}
+	return f.point("postgres, sticky", 4).needsOf(agents)
 }
 
 // needsOf computes what so many agents need from the costs of a request.
@@ -60,11 +103,10 @@ func (p point) needsOf(agents float64) needs {
 var fleets = []float64{100, 10_000, 1_000_000}
 
 func (f *figures) modelTable() string {
-	p := f.largest()
 	var out strings.Builder
 	out.WriteString("| agents | requests/s at the peak | gateways of 4 cores | database nodes of 16 cores | disk per month | network | cost per month | per agent |\n|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, agents := range fleets {
-		n := p.needsOf(agents)
+		n := f.needsOf(agents)
 		fmt.Fprintf(&out, "| %s | %s | %.0f | %.0f | %s | %s | $%s | $%.2f |\n", thousands(agents), thousands(n.peak), n.gateways, n.nodes, unit(n.disk, "B"), unit(n.network, "bit/s"), thousands(n.dollars), n.dollars/agents)
 	}
 	return out.String()
@@ -97,7 +139,6 @@ func unit(n float64, of string) string {
 // logarithmic axes.
 func (f *figures) chart() string {
 	const width, height, left, bottom = 640.0, 320.0, 60.0, 40.0
-	p := f.largest()
 	x := func(agents float64) float64 { return left + (math.Log10(agents)-2)/4*(width-left-20) }
 	y := func(n float64) float64 { return height - bottom - math.Log10(max(n, 1))/5*(height-bottom-20) }
 	var out strings.Builder
@@ -120,10 +161,10 @@ func (f *figures) chart() string {
 		var points []string
 		for e := 2.0; e <= 6; e += 0.05 {
 			agents := math.Pow(10, e)
-			points = append(points, fmt.Sprintf("%.1f,%.1f", x(agents), y(line.cores(p.needsOf(agents)))))
+			points = append(points, fmt.Sprintf("%.1f,%.1f", x(agents), y(line.cores(f.needsOf(agents)))))
 		}
 		fmt.Fprintf(&out, `<polyline fill="none" stroke="%s" stroke-width="2" points="%s"/>`+"\n", line.color, strings.Join(points, " "))
-		fmt.Fprintf(&out, `<text x="%.0f" y="%.0f" text-anchor="end" fill="%s">%s</text>`+"\n", x(1e6)-4, y(line.cores(p.needsOf(1e6)))-6, line.color, line.name)
+		fmt.Fprintf(&out, `<text x="%.0f" y="%.0f" text-anchor="end" fill="%s">%s</text>`+"\n", x(1e6)-4, y(line.cores(f.needsOf(1e6)))-6, line.color, line.name)
 	}
 	fmt.Fprintf(&out, `<text x="%.0f" y="%.0f" text-anchor="middle">agents</text><text x="14" y="14">cores</text></svg>`+"\n", width/2, height-6)
 	return out.String()

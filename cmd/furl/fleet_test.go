@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -58,10 +59,64 @@ func TestFleet(t *testing.T) {
 	}
 	requests := fleetSize(t, "FURL_FLEET_REQUESTS", agents*length/2)
 	f.work(t, fleetSize(t, "FURL_FLEET_SESSIONS", agents), length, func() bool { return f.sent.Load() < int64(requests) })()
+	f.checkMetrics(t)
 	for _, g := range f.gateways {
 		g.stop(t)
 	}
 	f.check(t, store)
+}
+
+// checkMetrics checks that counters of all gateways add up to what the agents have sent. A
+// request is counted a moment after its response has ended.
+func (f *fleet) checkMetrics(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		all, accepted, busy := int64(0), int64(0), 0
+		for _, g := range f.gateways {
+			n, ok := requestsOf(t, g.url)
+			all, accepted = all+n, accepted+ok
+			if n > 0 {
+				busy++
+			}
+		}
+		sent := f.sent.Load()
+		switch {
+		case all == sent && accepted == sent-f.retried.Load() && busy == len(f.gateways):
+			return
+		case time.Now().After(deadline):
+			t.Errorf("%d gateways count %d requests, %d of them accepted; the agents have sent %d, of which %d were refused", busy, all, accepted, sent, f.retried.Load())
+			return
+		}
+	}
+}
+
+// requestsOf reads how many requests to models a gateway has counted, and how many of them a
+// provider has accepted.
+func requestsOf(t *testing.T, url string) (all, accepted int64) {
+	t.Helper()
+	resp, err := http.Get(url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		if !strings.HasPrefix(name, "furl_requests_total{") {
+			continue
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if all += n; strings.Contains(name, `status="200"`) {
+			accepted += n
+		}
+	}
+	return all, accepted
 }
 
 // fleetLoad is what the agents of a fleet do while its gateways are replaced or killed.
