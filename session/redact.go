@@ -225,6 +225,8 @@ func finishRedaction(info *storage.SessionInfo, head furl.Seq, by furl.Actor) *s
 	return &storage.Batch{Records: []furl.Record{r}, Meta: &meta, MetaWas: &info.Meta}
 }
 
+// movesHead reports whether a record sets the head of the path, as a rewind does and the
+// record that follows a redaction.
 func movesHead(r furl.Record) bool {
 	_, ok := r.Body.(*furl.Head)
 	return ok
