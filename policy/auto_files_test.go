@@ -118,3 +118,37 @@ func TestAutoKeepsWhatEditsNeed(t *testing.T) {
 		}
 	}
 }
+
+// hasEdits knows a path and a draft of it, whichever was asked first, and reads each
+// message once.
+func TestHasEdits(t *testing.T) {
+	s := newSession(t)
+	s.say(furl.RoleUser, "go")
+	s.step("Read", "text")
+	hide := &furl.Reduction{Stage: "mask", Items: []furl.Item{{Spans: []furl.Span{{First: furl.Pos{Msg: 2}, Last: furl.Pos{Msg: 2}}}, Show: furl.In{Text: "[hidden]", Tokens: 5}}}}
+	check := func(want bool) {
+		t.Helper()
+		draft, err := s.log.State().With(hide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := hasEdits(draft); got != want {
+			t.Errorf("edits in the draft: %v, want %v", got, want)
+		}
+		if got := hasEdits(s.log.State()); got != want {
+			t.Errorf("edits: %v, want %v", got, want)
+		}
+	}
+	check(false)
+	s.step("Read", "text")
+	check(false)
+	s.call("Edit", `{"file_path":"a.go","old_string":"a","new_string":"b"}`, "ok", false)
+	check(true)
+	for range 100 {
+		s.step("Read", "text")
+	}
+	check(true)
+	if n := testing.AllocsPerRun(10, func() { hasEdits(s.log.State()) }); n > 0 {
+		t.Errorf("%v allocations to ask again", n)
+	}
+}

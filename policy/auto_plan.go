@@ -103,8 +103,6 @@ type search struct {
 	// old is the age of the message of the user before which replies without calls
 	// may be folded.
 	old int
-	// edits says whether the path has an edit, once that is known.
-	edits, looked bool
 	// folds says of each unit whether it is a step that may be folded, and carrier
 	// how many counted tokens stay of the step that carries the list.
 	folds   []bool
@@ -336,7 +334,7 @@ func (s *search) stay(sb *furl.ShownBlock) int {
 		return d.edited
 	case status == unedited && s.user:
 		return d.asked
-	case status == unedited && s.edited():
+	case status == unedited && hasEdits(s.v.State):
 		return d.paused
 	case status == unedited:
 		return d.unedited
@@ -346,25 +344,6 @@ func (s *search) stay(sb *furl.ShownBlock) int {
 		return max(d.keep, d.active)
 	}
 	return max(d.keep, d.reads)
-}
-
-// edited reports whether the agent has edited a file, in messages that are hidden
-// too.
-func (s *search) edited() bool {
-	if s.looked {
-		return s.edits
-	}
-	s.looked = true
-	for i := range s.v.State.Len() {
-		_, m := s.v.State.Message(i)
-		for j := range m.Blocks {
-			if b := &m.Blocks[j]; b.Kind == furl.KindCall && len(written(b)) > 0 {
-				s.edits = true
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // errorStays is the age up to which what failed stays: it is what the model works on,
