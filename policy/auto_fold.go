@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
@@ -242,7 +243,7 @@ func inPlace(sb *furl.ShownBlock, show furl.Show) furl.Item {
 func (w *autoTexts) list(head string, units []furl.Unit, carrier *furl.Unit, most int) string {
 	var text strings.Builder
 	text.WriteString(head)
-	told := make(map[string]bool)
+	told := newTold()
 	w.line(carrier, told) // visible as it is
 	lines := false
 	for i := range units {
@@ -258,7 +259,7 @@ func (w *autoTexts) list(head string, units []furl.Unit, carrier *furl.Unit, mos
 		}
 	}
 	w.shown.add(text.String())
-	names := w.shown.tell(textsOf(units), nameBudget{most: most, worth: w.dial.foldWorth}, w.b.Counter)
+	names := w.shown.tell(textsOf(units), nameBudget{most: most, worth: w.dial.foldWorth, exact: true}, w.b.Counter)
 	if len(names) > 0 {
 		text.WriteString("\nnames in them: " + strings.Join(names, " "))
 	}
@@ -282,7 +283,7 @@ func textsOf(units []furl.Unit) iter.Seq[string] {
 }
 
 // line is a step in short; a call that was told is not told again.
-func (w *autoTexts) line(u *furl.Unit, told map[string]bool) string {
+func (w *autoTexts) line(u *furl.Unit, told *told) string {
 	said := w.dial.said
 	if results(u) == 0 {
 		said = w.dial.replied
@@ -302,18 +303,69 @@ func (w *autoTexts) line(u *furl.Unit, told map[string]bool) string {
 		case furl.KindText:
 			what = cut(lexer.Fold(b.Text), said)
 		case furl.KindCall:
-			what = strings.TrimSpace(b.Name + " " + target(b))
+			target, outcome := wholeTarget(b), ""
 			if failed[b.ID] {
-				what += " (failed)"
+				outcome = " (failed)"
 			}
-			if told[what] {
+			if told.again(b.Name + " " + target + outcome) {
 				continue
 			}
-			told[what] = true
+			what = strings.TrimSpace(b.Name+" "+told.brief(target)) + outcome
 		}
 		if what != "" {
 			parts = append(parts, what)
 		}
 	}
 	return strings.TrimPrefix(strings.Join(parts, "; ")+mediaNote(media), "\n")
+}
+
+// told is what a list has already: calls, and by their last elements the paths of files.
+type told struct {
+	calls map[string]bool
+	paths map[string]string
+}
+
+func newTold() *told { return &told{make(map[string]bool), make(map[string]string)} }
+
+// again reports whether the list has a call, or a part of one, already, and notes it.
+func (t *told) again(call string) bool {
+	had := t.calls[call]
+	t.calls[call] = true
+	return had
+}
+
+// brief is the target of a call in at most maxTarget characters, without what the list
+// has already: of the path of a file all but its last element, and the change of the
+// folder before a command.
+func (t *told) brief(target string) string {
+	if cd, command, ok := strings.Cut(target, " && "); ok && strings.HasPrefix(cd, "cd ") && t.again(cd) {
+		target = command
+	}
+	words, size := strings.Split(target, " "), 0
+	for i, word := range words {
+		path := strings.TrimSuffix(word, ",")
+		if isFilePath(path) {
+			name := path[strings.LastIndexByte(path, '/')+1:]
+			if t.paths[name] == path {
+				words[i] = name + word[len(path):]
+			} else if size+len(path) < maxTarget { // or it is cut off
+				t.paths[name] = path
+			}
+		}
+		size += len(words[i]) + 1
+	}
+	return cut(strings.Join(words, " "), maxTarget)
+}
+
+// isFilePath reports whether a word is the path of a file in a folder: src/a.go.
+func isFilePath(word string) bool {
+	const marks = "_-.+~@/"
+	for _, r := range word {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(marks, r) {
+			return false
+		}
+	}
+	slash := strings.LastIndexByte(word, '/')
+	dot := strings.LastIndexByte(word, '.')
+	return slash > 0 && dot > slash+1 && word[slash+1] != '.'
 }

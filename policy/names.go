@@ -26,6 +26,9 @@ func tellingNames(s *furl.State, text string, maxTokens int, c furl.Counter) []s
 type nameBudget struct {
 	most  int     // counted tokens
 	worth float64 // the least that a name must be worth per token, see worthOf
+	// exact says that the tokens of each name are counted to find what it is worth.
+	// Otherwise they are estimated from its length.
+	exact bool
 }
 
 // maxMisses is how many names that do not fit are tried before the list counts as
@@ -57,7 +60,11 @@ func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Coun
 		}
 	}
 	for i := range all {
-		all[i].worth = worthOf(all[i].name, all[i].times, namecount.Blocks(s, all[i].name))
+		f := &all[i]
+		value := valueOf(f.name, f.times, namecount.Blocks(s, f.name))
+		if f.worth = worthOf(f.name, value); most.exact && value >= 2*most.worth { // of one token at least
+			f.worth = value / float64(1+count(c, " "+f.lead+f.name))
+		}
 	}
 	all = slices.DeleteFunc(all, func(f found) bool { return f.worth < most.worth }) // before they are sorted
 	slices.SortFunc(all, func(a, b found) int { return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(a.at, b.at)) })
@@ -82,12 +89,15 @@ func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Coun
 	return names
 }
 
-// worthOf is how likely a name is needed again, per token of listing it, if a text
-// has it so many times and so many blocks of the path have it. An identifier that
-// occurs twice in the text and in two blocks has about 1 before the division by
-// its size. The numbers are fitted to the recordings whose hashes are even, see
-// docs/internals/cost-model.md.
-func worthOf(name string, times, blocks int) float64 {
+// worthOf is what listing a name is worth per token, by its length. A byte-pair
+// encoding splits names of one length into more or fewer tokens.
+func worthOf(name string, value float64) float64 { return value / float64(2+len(name)/4) }
+
+// valueOf is how likely a name is needed again, if a text has it so many times and so
+// many blocks of the path have it. An identifier that occurs twice in the text and in
+// two blocks has about 1. The numbers are fitted to the recordings whose hashes are
+// even, see docs/internals/cost-model.md.
+func valueOf(name string, times, blocks int) float64 {
 	w := shapeOf(name)
 	switch {
 	case times >= 3:
@@ -103,7 +113,7 @@ func worthOf(name string, times, blocks int) float64 {
 	default: // a name that occurs everywhere stays visible anyway
 		w *= 0.4
 	}
-	return w / float64(2+len(name)/4)
+	return w
 }
 
 // shapeOf is how likely a name of this shape is needed again, compared with an

@@ -20,18 +20,21 @@ var (
 
 // target is what a call acts on: what it searches for and where, or a command. If
 // no argument has a known name, it is the first line of its first text.
-func target(b *furl.Block) string {
+func target(b *furl.Block) string { return cut(wholeTarget(b), maxTarget) }
+
+// wholeTarget is target, and longer if it consists of several parts.
+func wholeTarget(b *furl.Block) string {
 	args, text := arguments(b.Args)
 	if args == nil {
 		if files := patched(text); len(files) > 0 {
-			return cut(strings.Join(files, ", "), maxTarget)
+			return strings.Join(files, ", ")
 		}
 		return firstLine(text)
 	}
 	what, where := firstOf(args, searchKeys), firstOf(args, pathKeys)
 	switch {
 	case what != "" && where != "":
-		return cut(what+" in "+where, maxTarget)
+		return what + " in " + where
 	case what+where != "":
 		return what + where
 	}
