@@ -22,17 +22,17 @@ import (
 var marks = map[string]map[string]struct{ cost, refs, own, lines float64 }{
 	"even": {
 		"auto:frugal":   {0.635, 0.95, 0.98, 0.83},
-		"auto":          {0.68, 0.99, 0.98, 0.92},
+		"auto":          {0.675, 0.99, 0.98, 0.92},
 		"auto:calls":    {0.755, 0.99, 0.98, 0.90},
 		"auto:results":  {0.785, 0.99, 0.98, 0.95},
-		"auto:faithful": {0.725, 0.99, 0.98, 0.95},
+		"auto:faithful": {0.72, 0.99, 0.98, 0.95},
 	},
 	"odd": {
-		"auto:frugal":   {0.525, 0.94, 0.98, 0.75},
-		"auto":          {0.595, 0.98, 0.98, 0.92},
+		"auto:frugal":   {0.52, 0.95, 0.98, 0.765},
+		"auto":          {0.585, 0.98, 0.98, 0.92},
 		"auto:calls":    {0.665, 0.98, 0.98, 0.86},
 		"auto:results":  {0.70, 0.98, 0.98, 0.89},
-		"auto:faithful": {0.645, 0.98, 0.98, 0.94},
+		"auto:faithful": {0.63, 0.98, 0.98, 0.945},
 	},
 }
 
