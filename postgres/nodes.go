@@ -37,13 +37,10 @@ type nodes struct {
 
 	mu      sync.Mutex
 	lost    map[string]*lostNode // by address
-	homes   map[furl.SessionID]string
+	shards  []shard              // of the newest survey, in the order of their hashes
 	running bool
 	next    chan struct{} // closed at the end of the next survey that begins
 	ask     chan struct{}
-
-	lookup sync.Mutex // guards conn
-	conn   *pgx.Conn  // finds the nodes of sessions
 }
 
 // lostNode is a node that the server cannot reach.
@@ -54,7 +51,7 @@ type lostNode struct {
 }
 
 func (n *nodes) init() {
-	n.lost, n.homes = map[string]*lostNode{}, map[furl.SessionID]string{}
+	n.lost = map[string]*lostNode{}
 	n.next, n.ask = make(chan struct{}), make(chan struct{}, 1)
 }
 
@@ -63,21 +60,15 @@ var errNode = errors.New("node unreachable")
 
 // lostFor returns a lost node that work on a session needs, or nil. Work
 // without a session needs all nodes.
-func (s *Store) lostFor(ctx context.Context, key furl.SessionKey) *lostNode {
+func (s *Store) lostFor(key furl.SessionKey) *lostNode {
 	n := &s.nodes
 	if !n.some.Load() {
 		return nil
 	}
-	home := ""
-	if key.Session != "" {
-		if home = s.home(ctx, key.Session); home == "" {
-			return nil // unknown: try
-		}
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if home != "" {
-		return n.lost[home]
+	if key.Session != "" {
+		return n.lost[homeOf(n.shards, key.Session)]
 	}
 	for _, address := range slices.Sorted(maps.Keys(n.lost)) {
 		return n.lost[address]
@@ -89,7 +80,7 @@ func (s *Store) lostFor(ctx context.Context, key furl.SessionKey) *lostNode {
 // deadline. If the node did not come back in time before, it does not wait.
 func (s *Store) awaitNode(ctx context.Context, key furl.SessionKey, deadline time.Time) error {
 	for {
-		lost := s.lostFor(ctx, key)
+		lost := s.lostFor(key)
 		if lost == nil {
 			return nil
 		}
@@ -133,7 +124,7 @@ func (s *Store) watchNode(ctx context.Context, key furl.SessionKey, cancel func(
 		}
 		defer s.running.Done()
 		s.survey(ctx)
-		if l := s.lostFor(ctx, key); l != nil && ctx.Err() == nil {
+		if l := s.lostFor(key); l != nil && ctx.Err() == nil {
 			lost.Store(l)
 			cancel()
 		} else if ctx.Err() == nil {
@@ -186,6 +177,7 @@ func (s *Store) surveyor() {
 		n.next = make(chan struct{})
 		n.mu.Unlock()
 		var reached map[string]bool
+		var shards []shard
 		var err error
 		if conn == nil || conn.IsClosed() {
 			conn, err = s.ownConn()
@@ -193,12 +185,15 @@ func (s *Store) surveyor() {
 		if err == nil {
 			reached, err = surveyNodes(s.closing, conn)
 		}
+		if err == nil {
+			shards, err = surveyShards(s.closing, conn)
+		}
 		if err != nil {
 			// The server itself is lost. Work notices that without a survey.
 			closeNow(conn)
 			conn, reached = nil, nil
 		}
-		s.surveyed(reached)
+		s.surveyed(reached, shards)
 		close(done)
 		pause := surveyPause
 		if !n.some.Load() {
@@ -217,21 +212,20 @@ func (s *Store) surveyor() {
 			close(n.next) // of those who asked meanwhile
 			n.next = make(chan struct{})
 			n.mu.Unlock()
-			n.lookup.Lock()
-			closeNow(n.conn)
-			n.conn = nil
-			n.lookup.Unlock()
 			return
 		}
 		n.mu.Unlock()
 	}
 }
 
-// surveyed records which nodes were reached.
-func (s *Store) surveyed(reached map[string]bool) {
+// surveyed records which nodes were reached, and where shards are.
+func (s *Store) surveyed(reached map[string]bool, shards []shard) {
 	n := &s.nodes
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if shards != nil {
+		n.shards = shards
+	}
 	for address, l := range n.lost {
 		if ok, known := reached[address]; ok || !known {
 			close(l.back)
@@ -247,9 +241,6 @@ func (s *Store) surveyed(reached map[string]bool) {
 			n.lost[address] = &lostNode{address: address, back: make(chan struct{})}
 			s.log.Warn("postgres: node unreachable; retrying operations on its sessions", "place", s.place, "node", address)
 		}
-	}
-	if len(n.lost) == 0 {
-		clear(n.homes)
 	}
 	n.some.Store(len(n.lost) > 0)
 }
@@ -273,43 +264,6 @@ func surveyNodes(ctx context.Context, conn *pgx.Conn) (map[string]bool, error) {
 		return nil
 	})
 	return reached, err
-}
-
-// home returns the address of the node of a session, "" if it cannot be found.
-func (s *Store) home(ctx context.Context, id furl.SessionID) string {
-	n := &s.nodes
-	n.mu.Lock()
-	at, ok := n.homes[id]
-	n.mu.Unlock()
-	if ok {
-		return at
-	}
-	n.lookup.Lock()
-	defer n.lookup.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, brief)
-	defer cancel()
-	var err error
-	if n.conn == nil || n.conn.IsClosed() {
-		if n.conn, err = s.ownConn(); err != nil {
-			return ""
-		}
-	}
-	var host string
-	var port int
-	err = n.conn.QueryRow(ctx, `
-		select n.nodename, n.nodeport from pg_dist_placement p join pg_dist_node n using (groupid)
-		where n.noderole = 'primary' and p.shardid = get_shard_id_for_distribution_column('furl.sessions', $1::text)`, string(id)).Scan(&host, &port)
-	if err != nil {
-		s.log.Debug("postgres: cannot find the node of a session", "place", s.place, "err", s.clean(err))
-		return ""
-	}
-	at = net.JoinHostPort(host, strconv.Itoa(port))
-	n.mu.Lock()
-	if len(n.homes) < 10_000 {
-		n.homes[id] = at
-	}
-	n.mu.Unlock()
-	return at
 }
 
 // ownConn opens a connection outside the pool, which lost nodes can exhaust.

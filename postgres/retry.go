@@ -54,7 +54,7 @@ func (s *Store) doFor(ctx context.Context, key furl.SessionKey, work func(ctx co
 		}
 		if onNode {
 			s.log.Debug("postgres: a node was lost; retrying", "place", s.place, "session", key.Session, "err", s.clean(err))
-			if s.lostFor(ctx, key) != nil {
+			if s.lostFor(key) != nil {
 				continue // wait for it, without a further try
 			}
 			// It is back. Connections to it that were open before fail once.

@@ -41,6 +41,7 @@ type Cluster struct {
 	script, dir string
 	port        int
 	hold        *exec.Cmd
+	added       *Worker // a third worker, if there is one
 }
 
 var citus struct {
@@ -231,10 +232,14 @@ func (c *Cluster) Exec(t testing.TB, node, statement string) {
 // Prepared returns the prepared transactions of all nodes.
 func (c *Cluster) Prepared(t testing.TB) (names []string) {
 	t.Helper()
-	for _, node := range []string{Coordinator, Worker1, Worker2} {
+	addresses := []string{c.URL(Coordinator), c.URL(Worker1), c.URL(Worker2)}
+	if c.added != nil {
+		addresses = append(addresses, c.added.URL())
+	}
+	for _, address := range addresses {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		conn, err := pgx.Connect(ctx, c.URL(node))
+		conn, err := pgx.Connect(ctx, address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +304,13 @@ func (c *Cluster) AddWorker(t testing.TB) *Worker {
 		t.Fatal(err)
 	}
 	c.Exec(t, Coordinator, fmt.Sprintf(`select citus_add_node('127.0.0.1', %d)`, port))
-	return &Worker{c: c, server: s, port: port}
+	c.added = &Worker{c: c, server: s, port: port}
+	return c.added
+}
+
+// URL returns the worker's address.
+func (w *Worker) URL() string {
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", w.port)
 }
 
 // Port returns the worker's port.
@@ -309,4 +320,5 @@ func (w *Worker) Port() int { return w.port }
 func (w *Worker) Remove(t testing.TB) {
 	t.Helper()
 	w.c.Exec(t, Coordinator, fmt.Sprintf(`select citus_remove_node('127.0.0.1', %d)`, w.port))
+	w.c.added = nil
 }
