@@ -32,9 +32,10 @@ var clusterChecks = []string{
 	from pg_catalog.pg_dist_partition p join pg_catalog.pg_dist_partition s on s.logicalrelid = 'furl.sessions'::regclass
 	where not p.logicalrelid::text = any(select 'furl.' || unnest($1::text[])) and p.colocationid = s.colocationid
 	order by p.logicalrelid::text`,
-	`select 'table furl.format is not a reference table: other nodes than the coordinator cannot open the store'
-	where cardinality($1::text[]) > 0 and not exists (
-		select from pg_catalog.pg_dist_partition where logicalrelid = 'furl.format'::regclass and partmethod = 'n' and repmodel = 't')`,
+	`select format('table furl.%s is not a reference table: other nodes than the coordinator cannot use the store', c.relname)
+	from pg_catalog.pg_class c left join pg_catalog.pg_dist_partition p on p.logicalrelid = c.oid and p.partmethod = 'n' and p.repmodel = 't'
+	where c.relnamespace = 'furl'::regnamespace and c.relname in ('format', 'tenant_keys') and cardinality($1::text[]) > 0 and p.logicalrelid is null
+	order by c.relname`,
 	// A function that does not run on the session's node.
 	`select format('function furl.%s is not distributed with the tables: writing to a session needs prepared transactions', f.proname)
 	from pg_catalog.pg_proc f

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // On Citus all tables of sessions are distributed by session, in a colocation
-// group of their own, and furl.format is on every node. The functions that write
+// group of their own, and the others are on every node. The functions that write
 // to a session are distributed with the tables, so that a call outside of a
 // transaction runs whole on the session's node.
 
@@ -18,7 +19,11 @@ import (
 // query across sessions asks each of them.
 const defaultShards = 36
 
-// functions are the functions of migrations/0004.sql, whose argument _session
+// everywhere lists the tables that each node has a copy of. The keys of tenants are
+// read by all sessions of a tenant, which are on all nodes, and rarely written.
+var everywhere = []string{"format", "tenant_keys"}
+
+// functions are the functions of migrations/0004.sql and 0005.sql, whose argument _session
 // decides where they run.
 var functions = []string{
 	"append(bytea, text, bigint, bigint[], bigint[], integer[], integer[], bytea[], bytea[], bytea[], " +
@@ -26,6 +31,8 @@ var functions = []string{
 	"write_index(bytea, text, bigint, bigint, boolean, bigint[], bigint[], bigint[], bytea[], boolean)",
 	"put_vectors(bytea, text, bytea, bytea[], bytea[], boolean)",
 	"delete_session(bytea, text)",
+	"rewrite(bytea, text, bigint, bytea, bigint[], bigint[], integer[], integer[], bytea[], bytea[], bytea[], " +
+		"bytea[], bytea[], integer[], bytea[], bytea, bigint)",
 }
 
 // hasCitus reports whether the database has the extension.
@@ -36,12 +43,22 @@ func hasCitus(ctx context.Context, q querier) (has bool, err error) {
 
 // distributed reports whether the tables are distributed.
 func distributed(ctx context.Context, q querier) (bool, error) {
-	var n int
-	err := q.QueryRow(ctx, `
-		select count(*) from pg_catalog.pg_dist_partition p
-		join pg_catalog.pg_class c on c.oid = p.logicalrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-		where n.nspname = 'furl'`).Scan(&n)
-	return n > 0, err
+	names, err := distributedNames(ctx, q)
+	return len(names) > 0, err
+}
+
+// distributedNames returns the names of the distributed tables and functions.
+func distributedNames(ctx context.Context, q querier) (names []string, err error) {
+	err = q.QueryRow(ctx, `
+		select coalesce(array_agg(name), '{}') from (
+			select c.relname::text as name from pg_catalog.pg_dist_partition p join pg_catalog.pg_class c on c.oid = p.logicalrelid
+			where c.relnamespace = (select oid from pg_catalog.pg_namespace where nspname = 'furl')
+			union all
+			select f.proname::text from pg_catalog.pg_dist_object o join pg_catalog.pg_proc f on f.oid = o.objid
+			where o.classid = 'pg_catalog.pg_proc'::regclass and o.distribution_argument_index is not null
+				and f.pronamespace = (select oid from pg_catalog.pg_namespace where nspname = 'furl')
+		) as found`).Scan(&names)
+	return names, err
 }
 
 // checkCoordinator returns an error if the server is another node, which cannot
@@ -55,8 +72,13 @@ func checkCoordinator(ctx context.Context, q querier) error {
 	return err
 }
 
-// distribute distributes the tables with their rows, and the functions.
+// distribute distributes the tables with their rows, and the functions, unless they
+// are already.
 func (s *Store) distribute(ctx context.Context, tx pgx.Tx) error {
+	done, err := distributedNames(ctx, tx)
+	if err != nil {
+		return err
+	}
 	shards := s.opts.Partitions
 	if shards == 0 {
 		shards = defaultShards
@@ -67,21 +89,32 @@ func (s *Store) distribute(ctx context.Context, tx pgx.Tx) error {
 		`set local citus.shard_replication_factor = 1`,
 		`set local citus.multi_shard_modify_mode = 'sequential'`,
 		`set local client_min_messages = error`,
-		`select create_reference_table('furl.format')`,
+	}
+	var converted []string
+	for _, table := range everywhere {
+		if !slices.Contains(done, table) {
+			statements = append(statements, fmt.Sprintf(`select create_reference_table('furl.%s')`, table))
+			converted = append(converted, table)
+		}
 	}
 	for i, table := range tables {
 		group := "colocate_with => 'furl.sessions'"
 		if i == 0 {
 			group = fmt.Sprintf("colocate_with => 'none', shard_count => %d", shards)
 		}
-		statements = append(statements, fmt.Sprintf(`select create_distributed_table('furl.%s', 'session', %s)`, table, group))
+		if !slices.Contains(done, table) {
+			statements = append(statements, fmt.Sprintf(`select create_distributed_table('furl.%s', 'session', %s)`, table, group))
+			converted = append(converted, table)
+		}
 	}
 	for _, function := range functions {
-		statements = append(statements, fmt.Sprintf(`
-			select create_distributed_function('furl.%s', '_session', colocate_with := 'furl.sessions')`, function))
+		if name, _, _ := strings.Cut(function, "("); !slices.Contains(done, name) {
+			statements = append(statements, fmt.Sprintf(`
+				select create_distributed_function('furl.%s', '_session', colocate_with := 'furl.sessions')`, function))
+		}
 	}
 	// What was in the tables before is in the shards now.
-	for _, table := range append([]string{"format"}, tables...) {
+	for _, table := range converted {
 		statements = append(statements, fmt.Sprintf(`select truncate_local_data_after_distributing_table('furl.%s')`, table))
 	}
 	for _, statement := range statements {

@@ -91,6 +91,9 @@ func TestCitusCommands(t *testing.T) {
 			{"a merge of index pages", "furl.write_index", func() error {
 				return s.WriteIndex(t.Context(), key, storage.IndexWrite{After: 3, To: 4, Drop: []uint64{7}, Put: []storage.IndexPage{{Bucket: 1, Segment: 8}}})
 			}},
+			{"a rewrite", "furl.rewrite", func() error {
+				return s.Rewrite(t.Context(), key, storage.Rewrite{Records: 40, Put: []furl.Record{replaced(records[3], "[redacted]")}, Contents: [][]byte{[]byte("a tool")}})
+			}},
 			{"vectors", "furl.put_vectors", func() error { return s.PutVectors(t.Context(), key, "m", []storage.Vector{vector}) }},
 			{"a deletion", "furl.delete_session", func() error { return s.delete(t.Context(), key) }},
 		} {
@@ -108,6 +111,194 @@ func TestCitusCommands(t *testing.T) {
 			if len(writes) != 1 || !strings.Contains(writes[0], tt.want) {
 				t.Errorf("%s of session %d sends %d commands to nodes, want one with %s:\n%s", tt.name, i, len(writes), tt.want, strings.Join(writes, "\n"))
 			}
+		}
+	}
+}
+
+// replaced is a record with another text and the same digest.
+func replaced(r furl.Record, text string) furl.Record {
+	m := furl.TextMessage(furl.RoleUser, text)
+	m.Raw = []byte(`{"role":"user","content":"` + text + `"}`)
+	r.Body = m
+	return r
+}
+
+// A session is rewritten as on a plain server: replaced records, those that shared a
+// body with them, contents, metadata and counts.
+func TestCitusRewrite(t *testing.T) {
+	c := pgtest.Citus(t)
+	plain, cluster := reopen(t, pgtest.URL(t), nil), reopen(t, c.URL(pgtest.Coordinator), &Options{Partitions: fewShards})
+	key := furl.SessionKey{Tenant: "t", Session: "s"}
+	records := talk(t, "x", 6, 3000)
+	for i := 3; i < 6; i++ { // share the body of record 2
+		records[i].Body = records[1].Body
+	}
+	kept, dropped := []byte("kept"), []byte("dropped")
+	for _, s := range []*Store{plain, cluster} {
+		if err := s.Append(t.Context(), key, storage.Batch{Records: records, Contents: [][]byte{kept, dropped}, Meta: &storage.Meta{Title: "a secret"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.WriteIndex(t.Context(), key, storage.IndexWrite{To: 3, Put: []storage.IndexPage{{Bucket: 1, Segment: 1, Data: []byte("secret")}}}); err != nil {
+			t.Fatal(err)
+		}
+		w := storage.Rewrite{
+			Records: 6, Put: []furl.Record{replaced(records[1], "[redacted]"), replaced(records[4], "[also redacted]")},
+			DropContents: []furl.Digest{furl.DigestOf(dropped)}, Contents: [][]byte{[]byte("added")},
+			Meta: &storage.Meta{Title: "[redacted]"}, MetaWas: &storage.Meta{Title: "a secret"},
+		}
+		for range 2 { // the second as after a lost response
+			if err := s.Rewrite(t.Context(), key, w); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Records = 5
+		if err := s.Rewrite(t.Context(), key, w); !errors.Is(err, furl.ErrConflict) {
+			t.Errorf("a rewrite of a session that has grown: %v", err)
+		}
+		w.Records, w.MetaWas, w.Meta = 6, &storage.Meta{Title: "other"}, &storage.Meta{Title: "another"}
+		if err := s.Rewrite(t.Context(), key, w); !errors.Is(err, furl.ErrConflict) {
+			t.Errorf("a rewrite with other metadata: %v", err)
+		}
+		w.MetaWas, w.Put = nil, []furl.Record{{Seq: 2, Parent: 1, Body: &furl.Head{From: 1}}}
+		if err := s.Rewrite(t.Context(), key, w); err == nil {
+			t.Error("a message was replaced by a record of another kind")
+		}
+		if err := s.Rewrite(t.Context(), furl.SessionKey{Session: "none"}, w); !errors.Is(err, storage.ErrNoSession) {
+			t.Errorf("a rewrite of no session: %v", err)
+		}
+		healthy(t, s)
+	}
+	state := func(s *Store) (text string) {
+		for _, r := range read(t, s, key, 0) {
+			text += encoded(t, r) + "\n"
+		}
+		ids, err := s.ContentIDs(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for info, err := range s.Sessions(t.Context(), "t", storage.SessionQuery{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += fmt.Sprint(info.Title, info.Records, info.Messages, info.Bytes)
+		}
+		at, err := s.Indexed(t.Context(), key)
+		return text + fmt.Sprint(ids, at, err)
+	}
+	if got, want := state(cluster), state(plain); got != want || strings.Contains(got, "secret") || strings.Count(got, "[also redacted]") != 2 /* text and bytes of one message */ {
+		t.Errorf("the cluster has\n%s\nand a plain server\n%s", got, want)
+	}
+}
+
+// The keys of tenants are the same on all nodes, and are compared and set at once.
+func TestCitusKeys(t *testing.T) {
+	c := pgtest.Citus(t)
+	s := reopen(t, c.URL(pgtest.Coordinator), &Options{Partitions: fewShards})
+	other := reopen(t, c.URL(pgtest.Worker1), nil)
+	set := func(s *Store, was, is string, want error) {
+		t.Helper()
+		bytes := func(text string) []byte {
+			if text == "" {
+				return nil
+			}
+			return []byte(text)
+		}
+		if err := s.SetTenantKeys(t.Context(), "t", bytes(was), bytes(is)); !errors.Is(err, want) {
+			t.Errorf("set keys %q in place of %q: %v", is, was, err)
+		}
+	}
+	set(s, "old", "new", furl.ErrConflict)
+	set(s, "", "first", nil)
+	set(other, "", "other", furl.ErrConflict)
+	set(other, "first", "second", nil)
+	set(s, "first", "third", furl.ErrConflict)
+	for _, s := range []*Store{s, other} {
+		keys, err := s.TenantKeys(t.Context(), "t")
+		tenants, listed := s.KeyTenants(t.Context())
+		if err != nil || listed != nil || string(keys) != "second" || !slices.Equal(tenants, []furl.Tenant{"t"}) {
+			t.Errorf("keys %q of %v: %v, %v", keys, tenants, err, listed)
+		}
+	}
+	set(s, "first", "", furl.ErrConflict)
+	set(other, "second", "", nil)
+	if keys, err := s.TenantKeys(t.Context(), "t"); keys != nil || err != nil {
+		t.Errorf("destroyed keys: %q, %v", keys, err)
+	}
+}
+
+// The documented rights are enough: a role that is not a superuser creates the store,
+// and one that may only read and write rows uses it.
+func TestCitusRoles(t *testing.T) {
+	c := pgtest.Citus(t)
+	as := func(role, node string) string {
+		return strings.Replace(c.URL(node), "postgres@", role+"@", 1)
+	}
+	drop := func() {
+		c.Empty(t)
+		c.Exec(t, pgtest.Coordinator, `do $$ begin
+			if exists (select from pg_roles where rolname = 'furl_owner') then revoke create on database postgres from furl_owner; end if; end $$`)
+		c.Exec(t, pgtest.Coordinator, `drop role if exists furl_owner, furl_gateway`)
+	}
+	drop()
+	t.Cleanup(drop)
+	c.Exec(t, pgtest.Coordinator, `create role furl_owner login`)
+	c.Exec(t, pgtest.Coordinator, `create role furl_gateway login`)
+	if _, err := Open(t.Context(), as("furl_owner", pgtest.Coordinator), nil); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Fatalf("a role without rights created the store: %v", err)
+	}
+	c.Exec(t, pgtest.Coordinator, `grant create on database postgres to furl_owner`)
+	owner := reopen(t, as("furl_owner", pgtest.Coordinator), &Options{Partitions: fewShards})
+	if _, err := Open(t.Context(), as("furl_gateway", pgtest.Coordinator), nil); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Fatalf("a role without rights opened the store: %v", err)
+	}
+	for _, grant := range []string{
+		`grant usage on schema furl to furl_gateway`,
+		`grant select, insert, update, delete on all tables in schema furl to furl_gateway`,
+	} {
+		c.Exec(t, pgtest.Coordinator, grant)
+	}
+	records := talk(t, "x", 12, 1000)
+	for name, s := range map[string]*Store{
+		"owner": owner, "gateway": reopen(t, as("furl_gateway", pgtest.Coordinator), nil), "worker": reopen(t, as("furl_gateway", pgtest.Worker2), nil),
+	} {
+		for i := range 4 {
+			key := furl.SessionKey{Tenant: "t", Session: furl.SessionID(fmt.Sprint(name, i))}
+			appendAll(t, s, key, records)
+			if got := read(t, s, key, 0); len(got) != len(records) {
+				t.Errorf("%s: read %d records", name, len(got))
+			}
+			if err := s.WriteIndex(t.Context(), key, storage.IndexWrite{To: 3, Put: []storage.IndexPage{{Bucket: 1, Segment: 1, Data: []byte("page")}}}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err := s.PutVectors(t.Context(), key, "m", []storage.Vector{{Content: furl.DigestOf([]byte("c")), Data: []byte("v")}}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err := s.Rewrite(t.Context(), key, storage.Rewrite{Records: 12, Put: []furl.Record{replaced(records[3], "[redacted]")}}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := s.Scrub(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if found, err := s.Match(t.Context(), "t", []furl.Digest{records[5].Chain}, 2); err != nil || len(found) != 2 {
+			t.Errorf("%s: matched %v, %v", name, found, err)
+		}
+		if err := s.SetTenantKeys(t.Context(), furl.Tenant(name), nil, []byte("keys")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := s.Stats(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := s.Watch(t.Context(), furl.SessionKey{Tenant: "t"}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		s.survey(t.Context())
+		if s.nodes.some.Load() || len(s.nodes.shards) != fewShards {
+			t.Errorf("%s: does not know the nodes", name)
+		}
+		healthy(t, s)
+		if err := s.Delete(t.Context(), furl.SessionKey{Tenant: "t", Session: furl.SessionID(name + "0")}); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -143,18 +334,25 @@ func (l *commandLogs) sent(t *testing.T) (commands []string) {
 	return commands
 }
 
-// Stores of earlier versions and of a plain server are converted with all their content.
+// Stores of earlier versions and of a plain server are converted with all their content:
+// the oldest, the first with functions, and the newest. TestFormats has the others.
 func TestCitusFormats(t *testing.T) {
 	c := pgtest.Citus(t)
-	files, err := filepath.Glob(filepath.Join("testdata", "v*.sql"))
-	if err != nil || len(files) < version {
-		t.Fatalf("there are %d dumps of %d versions: %v", len(files), version, err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
+	for _, v := range []int{1, 4, version} {
+		name := fmt.Sprintf("v%d.sql", v)
+		t.Run(name, func(t *testing.T) {
 			c.Empty(t)
-			testFormat(t, file, c.URL(pgtest.Coordinator), &Options{Partitions: fewShards})
+			testFormat(t, filepath.Join("testdata", name), c.URL(pgtest.Coordinator), &Options{Partitions: fewShards})
 		})
+	}
+	// A store that was distributed at version 4 gets the table and the function of version 5.
+	for _, statement := range []string{`drop table furl.tenant_keys`, `drop function furl.rewrite`, `update furl.format set version = 4`} {
+		c.Exec(t, pgtest.Coordinator, statement)
+	}
+	s := reopen(t, c.URL(pgtest.Coordinator), nil)
+	healthy(t, s)
+	if keys, err := s.TenantKeys(t.Context(), "t"); keys != nil || err != nil {
+		t.Errorf("keys %q, %v", keys, err)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 var migrations embed.FS
 
 // version is the version of the tables that this package uses.
-const version = 4
+const version = 5
 
 // migrationLock is the advisory lock that a process holds while it creates or
 // migrates tables: the bytes of "furl".
@@ -99,9 +99,6 @@ func (s *Store) migrateOnce(ctx context.Context) error {
 		}
 		if !citus {
 			return nil
-		}
-		if divided, err := distributed(ctx, tx); err != nil || divided {
-			return err
 		}
 		if err := s.distribute(ctx, tx); err != nil {
 			return fmt.Errorf("distribute the tables on Citus: %w", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/storage"
@@ -59,7 +60,6 @@ func (s *Store) rewrite(ctx context.Context, key furl.SessionKey, w *storage.Rew
 	if err := validKey(key); err != nil {
 		return err
 	}
-	b := w.Batch()
 	meta, hint, err := encodeMeta(w.Meta)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *Store) rewrite(ctx context.Context, key furl.SessionKey, w *storage.Rew
 			return err
 		}
 	}
-	contents, err := encodeContents(b, r.total, s.maxBatch())
+	contents, err := encodeContents(w.Batch(), r.total, s.maxBatch())
 	if err != nil {
 		return err
 	}
@@ -82,20 +82,20 @@ func (s *Store) rewrite(ctx context.Context, key furl.SessionKey, w *storage.Rew
 			r.prints[i] = 0
 		}
 	}
+	drop := make([][]byte, len(w.DropContents))
+	for i := range w.DropContents {
+		drop[i] = w.DropContents[i][:]
+	}
 	tenant, session := []byte(key.Tenant), string(key.Session)
+	if s.citus.Load() {
+		return s.rewriteOnNode(ctx, key, w, func(stored []byte) []any {
+			return []any{tenant, session, int64(w.Records), stored, seqs, r.prints, r.sizes, r.sums, r.chains, r.heads, r.bodies,
+				drop, contents.digests, contents.sizes, contents.data, meta, hint}
+		})
+	}
 	return s.unlimited(ctx, key, func(ctx context.Context, tx pgx.Tx) error {
-		var has int64
-		var stored []byte
-		err := tx.QueryRow(ctx, `select records, meta from furl.sessions where tenant = $1 and session = $2 for no key update`, tenant, session).Scan(&has, &stored)
-		switch {
-		case errors.Is(err, pgx.ErrNoRows):
-			return storage.ErrNoSession
-		case err != nil:
+		if _, err := canRewrite(ctx, tx, key, w, " for no key update"); err != nil {
 			return err
-		case furl.Seq(has) != w.Records:
-			return fmt.Errorf("the session has %d records, not %d: %w", has, w.Records, furl.ErrConflict)
-		case !b.MetaMatches(stored):
-			return errOtherMeta
 		}
 		if len(seqs) > 0 {
 			if _, err := tx.Exec(ctx, copyBodiesSQL, tenant, session, seqs); err != nil {
@@ -108,10 +108,6 @@ func (s *Store) rewrite(ctx context.Context, key furl.SessionKey, w *storage.Rew
 			if tag.RowsAffected() != int64(len(seqs)) {
 				return fmt.Errorf("%d of %d records are of the same kind", tag.RowsAffected(), len(seqs))
 			}
-		}
-		drop := make([][]byte, len(w.DropContents))
-		for i := range w.DropContents {
-			drop[i] = w.DropContents[i][:]
 		}
 		if _, err := tx.Exec(ctx, `delete from furl.contents where tenant = $1 and session = $2 and digest = any($3)`, tenant, session, drop); err != nil {
 			return err
@@ -128,6 +124,46 @@ func (s *Store) rewrite(ctx context.Context, key furl.SessionKey, w *storage.Rew
 		}
 		_, err = tx.Exec(ctx, finishSQL, tenant, session, meta, hint)
 		return err
+	})
+}
+
+// canRewrite returns the metadata of a session, or an error if it is not as the
+// rewrite expects.
+func canRewrite(ctx context.Context, q querier, key furl.SessionKey, w *storage.Rewrite, lock string) (meta []byte, err error) {
+	var has int64
+	err = q.QueryRow(ctx, `select records, meta from furl.sessions where tenant = $1 and session = $2`+lock, []byte(key.Tenant), string(key.Session)).Scan(&has, &meta)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, storage.ErrNoSession
+	case err != nil:
+		return nil, err
+	case furl.Seq(has) != w.Records:
+		return nil, fmt.Errorf("the session has %d records, not %d: %w", has, w.Records, furl.ErrConflict)
+	case !w.Batch().MetaMatches(meta):
+		return nil, errOtherMeta
+	}
+	return meta, nil
+}
+
+// rewriteSQL rewrites a session on Citus. See migrations/0005.sql.
+const rewriteSQL = `select furl.rewrite($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
+
+// rewriteOnNode rewrites a session by one call, which runs whole on the session's
+// node. If the response of a call is lost, the next one writes the same again.
+func (s *Store) rewriteOnNode(ctx context.Context, key furl.SessionKey, w *storage.Rewrite, args func(stored []byte) []any) error {
+	return s.doFor(ctx, key, func(limited context.Context, _ bool) error {
+		return s.unlimitedConn(ctx, limited, func(ctx context.Context, conn *pgxpool.Conn) error {
+			for {
+				stored, err := canRewrite(ctx, conn, key, w, "")
+				if err != nil {
+					return err
+				}
+				var n int64
+				if err := conn.QueryRow(ctx, rewriteSQL, args(stored)...).Scan(&n); err != nil || n >= 0 {
+					return err
+				}
+			}
+		})
 	})
 }
 

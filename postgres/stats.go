@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,7 +43,7 @@ func (s *Store) Stats(ctx context.Context) (storage.Stats, error) {
 		if s.citus.Load() {
 			sizeSQL = citusSizeSQL
 		}
-		for _, table := range append([]string{"format"}, tables...) {
+		for _, table := range slices.Concat(everywhere, tables) {
 			var size int64
 			if err := tx.QueryRow(ctx, sizeSQL, table).Scan(&size); err != nil {
 				return err
