@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl/internal/cli"
 	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/postgres"
 )
 
 // The scripts run the command in a separate process and check its exit code and output.
@@ -22,9 +23,30 @@ func TestScriptsPostgres(t *testing.T) {
 	runScripts(t, "testdata/postgres", pgtest.URL(t))
 }
 
+// Commands with a store on a Citus cluster, and moving sessions between it and other
+// stores.
+func TestScriptsCitus(t *testing.T) {
+	runScripts(t, "testdata/citus", onCluster(t), "PLAIN="+pgtest.URL(t))
+}
+
+// onCluster returns the address of an empty store on a cluster. It has few shards, which
+// makes commands faster.
+func onCluster(t *testing.T) string {
+	t.Helper()
+	url := pgtest.Citus(t).URL(pgtest.Coordinator)
+	s, err := postgres.Open(t.Context(), url, &postgres.Options{Partitions: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
 // runScripts runs the scripts of a folder in an empty environment, with a store if one is
 // named. In a script the condition [race] holds under the race detector.
-func runScripts(t *testing.T, dir, store string) {
+func runScripts(t *testing.T, dir, store string, env ...string) {
 	testscript.Run(t, testscript.Params{
 		Dir:           dir,
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
@@ -41,6 +63,7 @@ func runScripts(t *testing.T, dir, store string) {
 			e.Setenv("FURL_CONFIG", "")
 			e.Setenv("FURL_STORE", store)
 			e.Setenv("NO_COLOR", "1")
+			e.Vars = append(e.Vars, env...)
 			// With the race detector each command sleeps for a second before it exits.
 			e.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 			return os.Mkdir(e.WorkDir+"/home", 0o755)
