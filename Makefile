@@ -22,7 +22,7 @@ in_all = for dir in $(MODULES) packaging; do (cd $$dir && $(1)) || exit 1; done
 help:
 	@echo 'make check     formatting, vet, fix, staticcheck, go.mod, import rules'
 	@echo 'make test      all tests; says at the end what was skipped and why'
-	@echo 'make test-cluster  faults of a Citus cluster, started by the script in FURL_CITUS (ROUNDS=200)'
+	@echo 'make test-cluster  faults of a Citus cluster, started by the script in FURL_CITUS (ROUNDS=200), and of Patroni'
 	@echo 'make test-clients  real clients against the gateway, installed by make clients (npm)'
 	@echo 'make fuzz      every fuzz target for FUZZTIME ($(FUZZTIME)) each'
 	@echo 'make bench     benchmarks with allocations (BENCH=regexp, BENCHTIME=1s)'
@@ -52,7 +52,7 @@ test:
 # ROUNDS is how often nodes of a Citus cluster are killed.
 ROUNDS ?= 200
 test-cluster:
-	@FURL_NO_SKIP=1 FURL_KILL_ROUNDS=$(ROUNDS) $(GO) run ./internal/testreport $(TESTFLAGS) -timeout 3h -v -run TestCitus ./postgres
+	@FURL_NO_SKIP=1 FURL_KILL_ROUNDS=$(ROUNDS) $(GO) run ./internal/testreport $(TESTFLAGS) -tags cluster -timeout 3h -v -run 'TestCitus|TestCluster' ./postgres ./internal/cli
 
 # The npm packages are pinned by a lock file and stay where they are until it changes.
 npm = internal/clienttest/testdata
