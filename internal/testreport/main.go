@@ -82,7 +82,7 @@ func split(args []string) ([][]string, error) {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
 	var with, without []string
-	for _, name := range strings.Fields(string(list)) {
+	for name := range strings.FieldsSeq(string(list)) {
 		if slices.Contains(excluded, name) {
 			without = append(without, name)
 		} else {
