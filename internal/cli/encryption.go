@@ -218,16 +218,16 @@ it is done for all. An interrupted command can be repeated.`,
 			if err != nil {
 				return err
 			}
-			encryptedOnly := make(map[furl.Tenant]bool)
+			isEncrypted := make(map[furl.Tenant]bool)
 			list, err := encrypted.Statuses(cmd.Context(), l)
 			if err != nil {
 				return err
 			}
 			for _, s := range list {
-				encryptedOnly[s.Tenant] = s.Encrypted
+				isEncrypted[s.Tenant] = s.Encrypted
 			}
 			if len(args) == 0 {
-				tenants = slices.DeleteFunc(tenants, func(t furl.Tenant) bool { return !encryptedOnly[t] })
+				tenants = slices.DeleteFunc(tenants, func(t furl.Tenant) bool { return !isEncrypted[t] })
 				if len(tenants) == 0 {
 					return errors.New("rotate keys: no tenant is encrypted; set encryption.key_file or encryption.key_env, then run furl encryption enable")
 				}
