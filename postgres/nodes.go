@@ -275,7 +275,9 @@ func (s *Store) ownConn() (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = conn.Exec(ctx, fmt.Sprintf(`set citus.node_connection_timeout = %d; set client_min_messages = error`, nodeAnswer.Milliseconds())); err != nil {
+	// Citus would check a node on a connection that it has kept to it, and that has no time
+	// limit.
+	if _, err = conn.Exec(ctx, fmt.Sprintf(`set citus.node_connection_timeout = %d; set citus.max_cached_conns_per_worker = 0; set client_min_messages = error`, nodeAnswer.Milliseconds())); err != nil {
 		closeNow(conn)
 		return nil, err
 	}
