@@ -30,6 +30,7 @@ func TestFleetIsReplaced(t *testing.T) {
 	for i := range b.addresses {
 		b.start(t, i, old)
 	}
+	b.awaitFront(t)
 	b.mayFail.Store(old != "")
 	replaced := make(chan struct{})
 	size := usualLoad()
@@ -74,6 +75,7 @@ func TestFleetSurvivesKills(t *testing.T) {
 	for i := range b.addresses {
 		b.start(t, i, "")
 	}
+	b.awaitFront(t)
 	b.mayFail.Store(true)
 	usual := 3
 	if raceDetector {
@@ -132,6 +134,23 @@ func newBalanced(t *testing.T) *balanced {
 	config = strings.Replace(config, "127.0.0.1:7400", front, 1)
 	startHAProxy(t, config, front)
 	return b
+}
+
+// awaitFront waits until HAProxy has noticed that a gateway is ready.
+func (b *balanced) awaitFront(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		resp, err := http.Get(b.url + "/readyz")
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusNoContent {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("HAProxy has no gateway that is ready")
+		}
+	}
 }
 
 // freeAddress returns an address of this machine on which nothing listens.
