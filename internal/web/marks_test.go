@@ -129,7 +129,7 @@ const scrollFor = `(ms) => new Promise((done) => {
 func TestBrowserScroll(t *testing.T) {
 	all, s := longSession(t, longest)
 	b := browsertest.OpenURL(t, serve(t, all, nil)+"/furl/sessions/"+string(s.ID()))
-	b.Wait(`document.querySelector('#ribbon').dataset.request == '0' && document.querySelectorAll('.row').length > 50`)
+	b.Wait(`document.querySelector('#ribbon').dataset.request == '0' && document.querySelectorAll('.row').length > 30`)
 	seconds := 10
 	if racetest.Enabled {
 		seconds = 2
@@ -166,7 +166,7 @@ func TestBrowserScroll(t *testing.T) {
 func TestBrowserKeepsUp(t *testing.T) {
 	all, s := longSession(t, longest)
 	b := browsertest.OpenURL(t, serve(t, all, nil)+"/furl/sessions/"+string(s.ID()))
-	b.Wait(`document.querySelector('#ribbon').dataset.request == '0' && document.querySelectorAll('.row').length > 50`)
+	b.Wait(`document.querySelector('#ribbon').dataset.request == '0' && document.querySelectorAll('.row').length > 30`)
 	browsertest.Eval[any](b, `{
 		window.shown = {};
 		new MutationObserver((list) => {

@@ -23,7 +23,7 @@ func TestBrowserPlace(t *testing.T) {
 		b.Wait(uncovered)
 	})
 	b.Run("loaded messages leave no gaps", func(t *testing.T) {
-		b.Wait(`document.querySelectorAll('.chunk .row').length > 100`)
+		b.Wait(`document.querySelectorAll('.chunk .row').length > 60`)
 		if gap := browsertest.Eval[float64](b, `Math.max(...[...document.querySelectorAll('.chunk')].filter((c) => c.lastElementChild?.checkVisibility({ contentVisibilityAuto: true }))
 			.map((c) => c.getBoundingClientRect().bottom - c.lastElementChild.getBoundingClientRect().bottom))`); gap > 2 {
 			t.Errorf("%.0f pixels below the last message of a chunk", gap)

@@ -42,7 +42,7 @@ async function append(row, seq) {
   let chunk = transcript.lastElementChild;
   if (chunk && !chunk.childElementCount) await load(chunk);
   if (document.getElementById('m' + seq)) return;
-  if (!chunk || chunk.childElementCount >= 50) {
+  if (!chunk || chunk.childElementCount >= 20) { // chunkRows of the server
     const next = document.createElement('div');
     next.className = 'chunk';
     next.dataset.chunk = chunk ? Number(chunk.dataset.chunk) + 1 : 0;
