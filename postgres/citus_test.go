@@ -123,8 +123,8 @@ func replaced(r furl.Record, text string) furl.Record {
 	return r
 }
 
-// A session is rewritten as on a plain server: replaced records, those that shared a
-// body with them, contents, metadata and counts.
+// After a rewrite on Citus a session has the same records, contents, metadata and counts as
+// after one on a plain server. Records that share a body with a replaced one keep theirs.
 func TestCitusRewrite(t *testing.T) {
 	c := pgtest.Citus(t)
 	plain, cluster := reopen(t, pgtest.URL(t), nil), reopen(t, c.URL(pgtest.Coordinator), &Options{Partitions: fewShards})

@@ -131,7 +131,8 @@ func scanInfo(r pgx.CollectableRow, tenant furl.Tenant) (storage.SessionInfo, er
 	if err != nil {
 		return info, err
 	}
-	return info, setInfo(&info, meta, records)
+	err = setInfo(&info, meta, records)
+	return info, err
 }
 
 // setInfo completes a description by the columns that have another form in it.

@@ -10,8 +10,8 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Two processes send the requests of a session in turns. The sizes that each continues with
-// the records of the other are those that a new process computes from the whole log.
+// Two processes send the requests of a session in turns. Each updates its sizes by what the
+// other has recorded, and gets the same sizes as a new process that reads the whole log.
 func TestSizesOfRequestsOfAnotherProcess(t *testing.T) {
 	const model = "claude-sonnet-4-5"
 	o := session.Options{Window: 4_000}

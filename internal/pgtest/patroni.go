@@ -18,7 +18,7 @@ import (
 // leader and the other its synchronous standby, and an etcd server, on this machine.
 type Patroni struct {
 	dir   string
-	port  int // the first of 7: etcd's two, then Patroni's, then the servers'
+	port  int // the first of 6: etcd's two, then Patroni's, then the servers'
 	nodes []string
 }
 
@@ -147,7 +147,7 @@ func (p *Patroni) Ready(t testing.TB) (leader int) {
 			return is
 		}
 	}
-	t.Fatal("there is no leader with a synchronous standby after 2 minutes")
+	t.Fatal("Patroni: no leader with a synchronous standby after 2 minutes")
 	return 0
 }
 
