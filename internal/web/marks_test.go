@@ -156,6 +156,11 @@ func TestBrowserScroll(t *testing.T) {
 		t.Errorf("the page is scrolled to %.0f pixels", y)
 	}
 	b.Wait(`!!document.elementFromPoint(innerWidth / 3, innerHeight / 2)?.closest('.row')`)
+	// Each chunk gets all of its rows, in their order, and then leaves its height to them.
+	b.Wait(`[...document.querySelectorAll('.chunk:not(:last-child)')].every((c) => !c.childElementCount || c.childElementCount === 20 && !c.style.contentVisibility && !c.style.minHeight)`)
+	if unordered := browsertest.Eval[[]string](b, `[...document.querySelectorAll('.row')].map((r) => r.id).filter((id, i, all) => i && Number(id.slice(1)) <= Number(all[i - 1].slice(1)))`); len(unordered) > 0 {
+		t.Errorf("rows out of order: %v", unordered)
+	}
 	if best >= 50*time.Millisecond {
 		missed(t, "a frame takes %s of the processor, want less than 50 ms", best)
 	}

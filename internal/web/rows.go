@@ -87,8 +87,8 @@ func find(rows []row, seq furl.Seq) int {
 	return last
 }
 
-// chunkRows is the number of rows that a browser loads at a time. live.js has it too. With
-// more, frames are late while a person scrolls; with fewer, there are too many to observe.
+// chunkRows is the number of rows that a browser loads at a time. With fewer, there are too
+// many chunks to observe.
 const chunkRows = 20
 
 // chunk is a run of rows, with their contents if the page has them already.

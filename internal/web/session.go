@@ -23,6 +23,7 @@ type sessionPage struct {
 	Rows       int
 	Head       furl.Seq // the newest record
 	Chunks     []chunk
+	ChunkRows  int          // in each of them at most
 	Acts       *sessionActs // that the page offers
 	Inspection *inspection  // of the selected block, for browsers without scripts
 	Branch     furl.Seq     // the head of the branch that is shown, 0 for the current one
@@ -61,7 +62,7 @@ func (v *visit) showTranscript(template string) error {
 		data.Acts = v.acts(m.branch)
 		data.Inspection = v.inspection(m)
 		data.Rows = len(rows)
-		data.Chunks = m.chunks(rows, data.Model, at, 2*chunkRows)
+		data.Chunks, data.ChunkRows = m.chunks(rows, data.Model, at, 2*chunkRows), chunkRows
 		v.render(http.StatusOK, template, data)
 		return nil
 	})

@@ -40,9 +40,9 @@ document.addEventListener('furl:selected', (e) => { if (e.detail) follows = fals
 async function append(row, seq) {
   if (document.getElementById('m' + seq)) return;
   let chunk = transcript.lastElementChild;
-  if (chunk && !chunk.childElementCount) await load(chunk);
+  if (chunk) await load(chunk);
   if (document.getElementById('m' + seq)) return;
-  if (!chunk || chunk.childElementCount >= 20) { // chunkRows of the server
+  if (!chunk || chunk.childElementCount >= Number(transcript.dataset.chunkRows)) {
     const next = document.createElement('div');
     next.className = 'chunk';
     next.dataset.chunk = chunk ? Number(chunk.dataset.chunk) + 1 : 0;
@@ -61,6 +61,7 @@ export async function refresh() {
     const open = [...chunk.querySelectorAll('details[open]')].map((d) => d.dataset.part || d.id);
     let rows;
     try {
+      await load(chunk); // if it has some of its rows
       rows = await html('messages', { chunk: chunk.dataset.chunk });
     } catch {
       continue;

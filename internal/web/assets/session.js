@@ -35,14 +35,48 @@ export async function html(part, params, options) {
 
 // load fills a chunk and returns a promise of it.
 export function load(chunk) {
+  if (loading.has(chunk)) return loading.get(chunk);
   if (chunk.childElementCount) return Promise.resolve(chunk);
-  if (!loading.has(chunk)) {
-    loading.set(chunk, html('messages', { chunk: chunk.dataset.chunk })
-      .then((text) => { chunk.innerHTML = text; chunk.style.minHeight = ''; }, () => failed(chunk))
-      .then(() => chunk)
-      .finally(() => loading.delete(chunk)));
+  const loaded = html('messages', { chunk: chunk.dataset.chunk })
+    .then((text) => fill(chunk, text), () => failed(chunk))
+    .then(() => chunk)
+    .finally(() => loading.delete(chunk));
+  loading.set(chunk, loaded);
+  return loaded;
+}
+
+const filling = []; // chunks and the rows that they do not have yet, the oldest first
+
+// fill adds rows to a chunk, some in each frame, so that no frame is late while a person
+// scrolls. The chunk is drawn meanwhile although it is not in view yet: its rows would all be
+// laid out in one frame otherwise, when it comes into view.
+async function fill(chunk, text) {
+  const template = document.createElement('template');
+  template.innerHTML = text;
+  chunk.style.contentVisibility = 'visible';
+  await new Promise((filled) => {
+    filling.push({ chunk, rows: template.content, filled });
+    if (filling.length === 1) fillSome();
+  });
+  chunk.style.contentVisibility = '';
+  chunk.style.minHeight = '';
+}
+
+// fillSome adds rows for some milliseconds, and continues in the next frame. There are none in
+// a hidden tab or for chunks that are no longer on the page, so that they are filled at once.
+function fillSome() {
+  const until = performance.now() + 8;
+  while (filling.length) {
+    const { chunk, rows, filled } = filling[0];
+    while (rows.firstElementChild) {
+      const seen = !document.hidden && chunk.isConnected;
+      if (seen && performance.now() > until) { requestAnimationFrame(fillSome); return; }
+      chunk.append(rows.firstElementChild);
+      if (seen) chunk.lastElementChild.getBoundingClientRect(); // lays it out
+    }
+    filling.shift();
+    filled();
   }
-  return loading.get(chunk);
 }
 
 // failed shows in place of a chunk that it was not loaded, with a button that tries again.
