@@ -266,7 +266,7 @@ func moveShards(t *testing.T, c *pgtest.Cluster, s *Store, l *clusterLoad) {
 func TestCitusHangs(t *testing.T) {
 	c, s := onCluster(t, Options{Retry: time.Minute})
 	l := startClusterLoad(t, s)
-	for range rounds(t, 1) {
+	for range (rounds(t, 1) + 19) / 20 { // takes as long as ten kills
 		l.each(t, l.all(), 5)
 		there, others := l.on(t, c.Address(pgtest.Worker1))
 		l.reset()
