@@ -9,15 +9,6 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// level says what auto may hide.
-type level uint8
-
-const (
-	levelResults level = iota // tool results
-	levelCalls                // and long texts in the inputs of old calls
-	levelFull                 // results, old thinking, and old steps as a whole
-)
-
 // dial is a position between fidelity and money. docs/internals/cost-model.md has what
 // each was measured to cost and to keep. Ages are in newer requests of which the results
 // are in the view; several calls at once have one age.
@@ -88,8 +79,10 @@ var (
 // is replaced by a marker or carries the list of those that do. A marker stays as it
 // is; its list is shortened once, when it is old.
 type auto struct {
-	level level
-	dial  dial
+	dial dial
+	// onlyResults says that nothing but results is hidden: no old thinking, and no
+	// steps as a whole.
+	onlyResults bool
 	// inputs says that long texts in the inputs of old calls are shortened.
 	inputs bool
 }

@@ -216,7 +216,7 @@ func (s *search) may(c *candidate, steps int) bool {
 			stay = 0
 		}
 	case kind == furl.KindThinking:
-		if s.a.level < levelFull || !s.user || !mayDropThinking(s.b.Model) {
+		if s.a.onlyResults || !s.user || !mayDropThinking(s.b.Model) {
 			return false
 		}
 		c.kind, c.freed = aThought, sb.Tokens
@@ -261,7 +261,7 @@ func (s *search) mayFold(c *candidate, steps int) bool {
 	case s.e.forced:
 		age /= 2
 	}
-	if s.a.level < levelFull || u.Kind != furl.UnitStep || c.newer < age || u.Protected || u.Hold >= furl.Keep || carriesList(s.v, u) {
+	if s.a.onlyResults || u.Kind != furl.UnitStep || c.newer < age || u.Protected || u.Hold >= furl.Keep || carriesList(s.v, u) {
 		return false
 	}
 	calls, parts, waited := false, 0, 0

@@ -9,15 +9,15 @@ import (
 )
 
 // Auto are the options of the presets auto, auto:frugal and auto:faithful. How
-// much they keep, and what they may touch, is in the name, as in
-// auto:frugal:calls.
+// much they keep, and whether they hide only results, is in the name, as in
+// auto:frugal:results.
 type Auto struct {
 	// SummaryOptions are those of its summaries, which are off by default. With
 	// them, old messages are replaced by a summary where the window demands it.
 	SummaryOptions
 	// ShortenInputs replaces long texts in the inputs of old calls by a description.
 	// By default inputs stay as the model wrote them: a model that sees shortened
-	// inputs among its own calls may write such calls. The level calls includes it.
+	// inputs among its own calls may write such calls.
 	ShortenInputs bool `json:"shorten_inputs,omitempty"`
 }
 
@@ -26,11 +26,11 @@ func (o Auto) validate() error { return o.SummaryOptions.validate() }
 // autoTail is how many of the newest tokens a summary of auto leaves verbatim.
 const autoTail = 20_000
 
-// build makes auto with the dial and the level in its name. If hiding is not
+// build makes auto with the dial in its name. If hiding is not
 // enough for the window, half of the messages are truncated, or old messages are
 // replaced by a summary.
 func (o Auto) build(name string, in *building) furl.Policy {
-	base, l := splitLevel(name)
+	base, only := splitResults(name)
 	d := dials[base]
 	p := &Pipeline{Label: name, acts: demandedFrom}
 	over := Stage(&Truncate{})
@@ -45,7 +45,7 @@ func (o Auto) build(name string, in *building) furl.Policy {
 	}
 	p.Stages = []Stage{
 		&Clip{MaxTokens: d.clip, Newest: true, Keep: keepFromClip},
-		&auto{level: l, dial: d, inputs: o.ShortenInputs && l == levelFull || l == levelCalls},
+		&auto{dial: d, onlyResults: only, inputs: o.ShortenInputs && !only},
 		whenOver{over},
 	}
 	return p
@@ -54,18 +54,17 @@ func (o Auto) build(name string, in *building) furl.Policy {
 // dials are the positions of the dial, by the presets' names.
 var dials = map[string]dial{"auto": balanced, "auto:frugal": frugal, "auto:faithful": faithful}
 
-// levels are the names of auto's levels.
-var levels = map[string]level{"results": levelResults, "calls": levelCalls, "full": levelFull}
+// onlyResults ends the name of a preset of auto that hides only results.
+const onlyResults = ":results"
 
-// splitLevel splits the level off the name of one of auto's presets: auto:calls
-// is auto at the level calls. Other names are returned unchanged.
-func splitLevel(name string) (string, level) {
-	if i := strings.LastIndexByte(name, ':'); i > 0 && strings.HasPrefix(name, "auto:") {
-		if l, ok := levels[name[i+1:]]; ok {
-			return name[:i], l
-		}
+// splitResults splits onlyResults off the name of a preset of auto: auto:results is
+// auto, and hides only results. Other names are returned unchanged.
+func splitResults(name string) (base string, only bool) {
+	base, only = strings.CutSuffix(name, onlyResults)
+	if _, ok := dials[base]; !only || !ok {
+		return name, false
 	}
-	return name, levelFull
+	return base, true
 }
 
 // beyondUse is how many tokens of a result the model can use at most, in the

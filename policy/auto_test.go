@@ -173,16 +173,18 @@ func TestAutoKeeps(t *testing.T) {
 			t.Errorf("message %d hidden: %v, want %v", message, hidden[message], want)
 		}
 	}
-	for name, inputs := range map[string]bool{"auto:results": false, "auto:calls": true, "auto:full": false, "auto:frugal:results": false} {
+	for _, name := range []string{"auto:results", "auto:frugal:results"} {
 		p := must(t, name)
 		c := newCopy(t, s)
 		c.plan(p, c.paid())
-		if got := c.hiddenNow(); p.Name() != name || got[10] != inputs || !got[13] {
+		if got := c.hiddenNow(); p.Name() != name || got[10] || !got[13] {
 			t.Errorf("%s calls itself %s and hides %v", name, p.Name(), got)
 		}
 	}
-	if _, err := NewSet().Policy("auto:all", Settings{}); err == nil {
-		t.Error("there is a level auto:all")
+	for _, name := range []string{"auto:calls", "auto:results:results", "rolling:results"} {
+		if _, err := NewSet().Policy(name, Settings{}); err == nil {
+			t.Errorf("there is a policy %s", name)
+		}
 	}
 }
 
@@ -238,7 +240,7 @@ func TestAutoInput(t *testing.T) {
 		s.say(furl.RoleUser, "go")
 		block := &furl.Block{Kind: furl.KindCall, Args: json.RawMessage(args), Tokens: len(args)}
 		c := candidate{kind: aCall, block: &furl.ShownBlock{Pos: furl.Pos{Msg: 4}, Block: block, Tokens: block.Tokens}}
-		a := auto{level: levelFull, dial: balanced}
+		a := auto{dial: balanced}
 		got := ""
 		if show, _, ok := a.texts(s.view(), s.paid(), nil).show(&c); ok {
 			got = show.(furl.In).Text
@@ -279,7 +281,7 @@ func TestUseOf(t *testing.T) {
 }
 
 // Inputs of calls stay as the model wrote them, whatever else is hidden, unless an
-// option or the level says otherwise.
+// option says otherwise.
 func TestAutoLeavesInputs(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -288,7 +290,7 @@ func TestAutoLeavesInputs(t *testing.T) {
 	}{
 		{"auto", Auto{}, false}, {"auto:faithful", Auto{}, false}, {"auto:frugal", Auto{}, false}, {"auto:results", Auto{}, false},
 		{"auto", Auto{ShortenInputs: true}, true}, {"auto:frugal", Auto{ShortenInputs: true}, true},
-		{"auto:calls", Auto{}, true}, {"auto:results", Auto{ShortenInputs: true}, false},
+		{"auto:results", Auto{ShortenInputs: true}, false},
 	} {
 		s := newSession(t)
 		s.say(furl.RoleUser, "go")
@@ -362,14 +364,11 @@ func TestAutoFolds(t *testing.T) {
 			t.Errorf("the view lacks %q", want)
 		}
 	}
-	for _, name := range []string{"auto:calls", "auto:results"} {
-		c := newCopy(t, s)
-		c.plan(must(t, name), c.paid())
-		v := c.view()
-		for j := range v.Units {
-			if v.Units[j].Kind == furl.UnitMark {
-				t.Fatalf("%s folds", name)
-			}
+	c := newCopy(t, s)
+	c.plan(must(t, "auto:results"), c.paid())
+	for _, u := range c.view().Units {
+		if u.Kind == furl.UnitMark {
+			t.Fatal("auto:results folds")
 		}
 	}
 }
@@ -381,7 +380,7 @@ func TestAutoFolds(t *testing.T) {
 func TestAutoProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newSession(t)
-		name := rapid.SampledFrom([]string{"auto", "auto:calls", "auto:results", "auto:frugal", "auto:faithful"}).Draw(rt, "preset")
+		name := rapid.SampledFrom([]string{"auto", "auto:results", "auto:frugal", "auto:faithful"}).Draw(rt, "preset")
 		p := must(t, name)
 		shown := make(map[furl.Pos]string) // what is shown for a block
 		lists := make(map[furl.Pos]bool)   // it carries the list of hidden steps

@@ -160,7 +160,7 @@ func TestInvalidOptions(t *testing.T) {
 		{"rolling", Rolling{Threshold: 0.5, Target: 0.6}, "expected at most the context_threshold, 0.5"},
 		{"rolling", ToolAge{MaxAge: -1}, ""}, // of a policy that does not run
 		{"sliding-window", SlidingWindow{Fraction: -0.5}, "invalid fraction -0.5"},
-		{"auto:frugal:calls", Auto{SummaryOptions: SummaryOptions{TailTokens: -1}}, "invalid tail_tokens -1"},
+		{"auto:frugal:results", Auto{SummaryOptions: SummaryOptions{TailTokens: -1}}, "invalid tail_tokens -1"},
 		{"compaction", Compaction{SummaryOptions: SummaryOptions{SummaryLevels: -1}}, "invalid summary_levels -1"},
 		{"clear-100k", Clear100k{KeepResults: -1}, "invalid keep_results -1"},
 		{"rolling-mask-5", RollingMask{KeepResults: -1}, "invalid keep_results -1"},

@@ -115,7 +115,7 @@ func (s *Set) find(name string) int {
 	if i := s.index(name); i >= 0 {
 		return i
 	}
-	name, _ = splitLevel(name)
+	name, _ = splitResults(name)
 	if name == safeguard {
 		name = "compaction"
 	}
@@ -127,8 +127,8 @@ const safeguard = "safeguard"
 
 // Names returns the names of all policies: the presets, then policies of your
 // own. It leaves out the other names that Policy accepts: those of Agents,
-// safeguard for compaction, and a level after the presets of auto, as in
-// auto:frugal:calls.
+// safeguard for compaction, and those of the presets of auto that hide only
+// results, as auto:frugal:results.
 func (s *Set) Names() []string { return s.names(false) }
 
 // Agents returns the names of the presets that do what other agents do, such as
@@ -145,7 +145,7 @@ func (s *Set) names(agents bool) []string {
 	return names
 }
 
-// Variants returns the names of all policies, with each level of auto.
+// Variants returns the names of all policies, with those of auto that hide only results.
 func (s *Set) Variants() []string {
 	var names []string
 	for i := range s.entries {
@@ -155,7 +155,7 @@ func (s *Set) Variants() []string {
 		}
 		names = append(names, name)
 		if _, ok := s.entries[i].options.(Auto); ok {
-			names = append(names, name+":calls", name+":results")
+			names = append(names, name+onlyResults)
 		}
 	}
 	return names

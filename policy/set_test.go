@@ -53,7 +53,7 @@ func TestConfigure(t *testing.T) {
 		{"rolling", `[]`, nil, `invalid options of policy "rolling": expected keys with values`},
 		{"rolling", `{"target_utilization"`, nil, `invalid options of policy "rolling"`},
 		{"safeguard", `{"summary": false, "tail_tokens": 7}`, nil, ""},
-		{"auto:frugal:calls", `{"summary": true}`, nil, ""},
+		{"auto:frugal:results", `{"summary": true}`, nil, ""},
 		{"clear-100k", `{"text": 3}`, []string{"text"}, "invalid text 3: expected a text"},
 		{"mine", `{"context_threshold": 0.5, "min_gain": 100}`, nil, ""},
 		{"mine", `{"Label": "x"}`, []string{"Label"}, `unknown key "Label" for policy "mine": expected one of context_threshold, min_gain, stages`},
@@ -218,7 +218,7 @@ func TestByModel(t *testing.T) {
 // presets of auto.
 func TestNewSet(t *testing.T) {
 	set := NewSet(&Auto{SummaryOptions: SummaryOptions{Summary: new(true)}}, RollingMask{Text: "[x]"})
-	for _, name := range []string{"auto", "auto:frugal", "auto:faithful:calls"} {
+	for _, name := range []string{"auto", "auto:frugal", "auto:faithful:results"} {
 		p, err := set.Policy(name, Settings{})
 		if err != nil {
 			t.Fatal(err)
@@ -231,7 +231,7 @@ func TestNewSet(t *testing.T) {
 		t.Errorf("auto prepares %+v by default", c)
 	}
 	names := set.Variants()
-	if len(names) != len(set.Names())+6 || !slices.Contains(names, "auto:frugal:results") {
+	if len(names) != len(set.Names())+3 || !slices.Contains(names, "auto:frugal:results") {
 		t.Errorf("variants are %v", names)
 	}
 }

@@ -41,7 +41,7 @@ func (c *Config) readPolicies(v strictyaml.Value) {
 		_, err := c.set.Policy(name, policy.Settings{})
 		known := slices.Contains(c.set.Names(), name) || slices.Contains(c.set.Agents(), name)
 		switch {
-		case err == nil && !known: // safeguard, auto:calls
+		case err == nil && !known: // safeguard, auto:results
 			v.ReportKey(fmt.Sprintf("%q is another name, without options of its own", name), "choose one of "+strings.Join(c.set.Names(), ", "))
 		case name == "" || !known && strings.ContainsAny(name, ": "):
 			v.ReportKey(fmt.Sprintf("invalid policy name %.80q", name), "expected a name without colons and blanks")
