@@ -192,7 +192,7 @@ func TestParseErrors(t *testing.T) {
 		"policies:\n  none: {x: 1}":                                               `f.yaml: unknown key "x" for policy "none" (line 2): it has no options`,
 		"policies:\n  rollin: {target_utilization: 0.7}":                          `f.yaml: unknown policy "rollin" (line 2): choose one of none, tool-age, `,
 		"policies:\n  safeguard: {fraction: 0.7}":                                 `f.yaml: "safeguard" is another name, without options of its own (line 2): choose one of none, `,
-		"policies:\n  auto:results: {summary: true}":                                `f.yaml: "auto:results" is another name, without options of its own (line 2): choose one of none, `,
+		"policies:\n  auto:results: {summary: true}":                              `f.yaml: "auto:results" is another name, without options of its own (line 2): choose one of none, `,
 		"policies:\n  a:b: {stages: [clip]}":                                      `f.yaml: invalid policy name "a:b" (line 2)`,
 		"policies:\n  auto: {}\n  auto: {}":                                       `f.yaml: duplicate key "auto" (line 3): first on line 2`,
 		"policies:\n  auto:\n    summary: true\n    summary: 1":                   `f.yaml: invalid policies.auto (line 4): mapping key "summary" already defined at line 3`,
