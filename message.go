@@ -108,6 +108,11 @@ type Block struct {
 	// back as words of the user. The wire does not show this; importers set it.
 	// See IsResult.
 	Observation bool
+	// Deferred marks what belongs to a search for tools: the definition of a tool that
+	// is not in the prompt until a block references it, and a block with such
+	// references, where the definitions are then. Policies hide the latter only where
+	// the rest does not suffice (Keep): the model cannot call the tools without it.
+	Deferred bool
 	// Start and End delimit the block in Message.Raw. Both are zero if it has
 	// no bytes there.
 	Start, End int

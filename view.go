@@ -59,7 +59,7 @@ type ShownBlock struct {
 	// Tokens is the size of what is shown; 0 for thinking that the provider
 	// drops.
 	Tokens int
-	Hold   Hold // Keep, Pin or 0
+	Hold   Hold // Keep, Pin or 0; at least Keep if it references deferred tools
 }
 
 // AsRecorded reports whether the whole message is shown as it was recorded.
@@ -395,6 +395,11 @@ func (b *viewer) protect() {
 	}
 	for i := range units {
 		u := &units[i]
+		for j := u.lo; j < u.hi; j++ {
+			if sb := &b.v.blocks[j]; sb.Block.Deferred {
+				sb.Hold, u.Hold = max(sb.Hold, Keep), max(u.Hold, Keep)
+			}
+		}
 		u.Protected = u.Preamble || u.Newest || u.Open || u.Hold == Pin
 	}
 }

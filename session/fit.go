@@ -459,12 +459,18 @@ func (a *shared) preambleSize(in transact.Prompt, c furl.Counter) preambleSize {
 	return p
 }
 
+// present returns the blocks of a preamble that are in the prompt: all but the definitions
+// of deferred tools.
+func present(preamble []furl.Block) []furl.Block {
+	return slices.DeleteFunc(slices.Clone(preamble), func(b furl.Block) bool { return b.Deferred })
+}
+
 // countPreamble counts a preamble.
 func countPreamble(preamble []furl.Block, c furl.Counter) preambleSize {
 	if len(preamble) == 0 {
 		return preambleSize{}
 	}
-	m := furl.Message{Blocks: append([]furl.Block(nil), preamble...)}
+	m := furl.Message{Blocks: present(preamble)}
 	m.Measure(c)
 	tools, all := 0, 0
 	for i := range m.Blocks {
@@ -482,6 +488,7 @@ func countPreamble(preamble []furl.Block, c furl.Counter) preambleSize {
 
 // preambleDigest returns a digest of a preamble.
 func preambleDigest(preamble []furl.Block) furl.Digest {
+	preamble = present(preamble)
 	if len(preamble) == 0 {
 		return furl.Digest{}
 	}

@@ -159,7 +159,7 @@ func (messages) build(c *call) {
 	}
 	i := max(systems, 0)
 	c.eachPreamble(c.facts.tools, &i, func(b *furl.Block, raw []byte) {
-		if string(rawjson.Field(raw, "defer_loading")) == "true" {
+		if b.Deferred {
 			return // not read until requested
 		}
 		p.add(c, b, part{msg: -1, digest: d.object(raw), bound: true}).Mark = lifetime(raw)

@@ -48,7 +48,7 @@ func checkSearch(c *call) *protocol.Refusal {
 func (c *call) deferredTools() (tools map[string]*furl.Block, names []string) {
 	for i := range c.req.Preamble {
 		b := &c.req.Preamble[i]
-		if b.Kind != furl.KindOpaque || !anthropic.IsDeferred([]byte(b.Text)) {
+		if !b.Deferred {
 			continue
 		}
 		if tools == nil {

@@ -104,7 +104,7 @@ func readRequest(in *input) ([]*Session, error) {
 		}
 		b := newBuilder(in, anthropic.Codec)
 		if req, err := b.codec.DecodeRequest(rec); err == nil {
-			b.Preamble = req.Preamble
+			b.Preamble = slices.DeleteFunc(req.Preamble, func(t furl.Block) bool { return t.Deferred })
 			b.Model = req.Model
 			for i := range req.Messages {
 				b.rawWithRequest(n, &req.Messages[i])

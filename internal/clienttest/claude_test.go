@@ -92,3 +92,66 @@ func TestClaudeBesides(t *testing.T) {
 		}
 	}
 }
+
+// toolSearcher plays a conversation that finds a deferred tool, uses it, works for a while,
+// and uses it again.
+type toolSearcher struct{ n int }
+
+func (p *toolSearcher) Play(_ context.Context, req *protocol.Request) (sim.Reply, error) {
+	call := func(name string, args map[string]any) (sim.Reply, error) {
+		p.n++
+		return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindCall, Name: name, Args: mustJSON(args)}}}, nil
+	}
+	switch tools := len(req.Preamble); {
+	case tools < 5: // a title, or the like
+		return sim.Text("Pieces"), nil
+	case p.n == 0:
+		return call("ToolSearch", map[string]any{"query": "select:CronList", "max_results": 5})
+	case p.n == 1 || p.n == 20:
+		return call("CronList", map[string]any{})
+	case p.n < 20:
+		return call("Bash", map[string]any{"command": fmt.Sprintf("sh step.sh %d", p.n), "description": "look"})
+	}
+	return sim.Text("Done with it."), nil
+}
+
+// Claude Code adds the definitions of most tools to a request only after a search has
+// referenced them. They do not change the cached prompt before the reference, and the
+// reference stays visible while the results around it are hidden.
+func TestClaudeToolSearch(t *testing.T) {
+	t.Parallel()
+	c := coders[0]
+	program := c.program(t)
+	st := newFixtureOf(t, 50_000, func(string) sim.Player { return &toolSearcher{} })
+	if out := st.run(t, c.env(st), program[0], claude("-p", "Look at the pieces.")...); !strings.Contains(out, "Done with it.") {
+		t.Errorf("%s\n%s", out, st.requests())
+	}
+	searched := false
+	for _, r := range st.sim.Requests() {
+		if r.Verdict != sim.VerdictOK && r.Method != "HEAD" {
+			t.Errorf("request %d, %s %s, %s: %s", r.N, r.Method, r.Path, r.Verdict, r.Error)
+		}
+		if has := strings.Contains(string(r.Body), `"tool_name":"CronList"`); has {
+			searched = true
+		} else if searched && strings.Contains(string(r.Body), "ToolSearch") {
+			t.Errorf("request %d has no reference to the tool that was found", r.N)
+		}
+	}
+	if !searched {
+		t.Fatalf("no tool was referenced:\n%s", st.requests())
+	}
+	s := st.sessions(t)[0]
+	preambles := make(map[furl.Digest]bool)
+	hid := false
+	for _, r := range s.Records(0) {
+		switch b := r.Body.(type) {
+		case *furl.Exchange:
+			preambles[b.Preamble] = true
+		case *furl.Reduction:
+			hid = true
+		}
+	}
+	if !hid || len(preambles) != 1 {
+		t.Errorf("hidden: %v; %d different instructions and tools, want 1", hid, len(preambles))
+	}
+}

@@ -206,6 +206,7 @@ func decodeBlock(r *rawjson.Reader, buf []byte, depth int) (furl.Block, rawjson.
 			b.ID = f.toolUseID.Text()
 		}
 		b.Text, b.Signature = readWords(span.Of(buf))
+		b.Deferred = f.typ == searchResult && len(References(span.Of(buf))) > 0
 	}
 	return b, span
 }
@@ -263,6 +264,7 @@ type parts struct {
 	media     []furl.Media
 	signature int
 	mark      bool
+	deferred  bool
 }
 
 // readParts consumes a string or a list of blocks in buf.
@@ -284,6 +286,7 @@ func readParts(r *rawjson.Reader, buf []byte, depth int) parts {
 			p.media = append(p.media, b.Media...)
 			p.signature += b.Signature
 			p.mark = p.mark || b.CacheMark
+			p.deferred = p.deferred || b.Kind == furl.KindOpaque && b.Name == toolReference
 		}
 	default:
 		r.Skip()
@@ -297,6 +300,7 @@ func (p *parts) addTo(b *furl.Block) {
 	b.Media = append(b.Media, p.media...)
 	b.Signature += p.signature
 	b.CacheMark = b.CacheMark || p.mark
+	b.Deferred = p.deferred
 }
 
 // joinLines joins the non-empty texts.

@@ -98,7 +98,9 @@ func decodePreamble(req *protocol.Request, body *rawjson.Reader, system, tools [
 			raw := r.Raw()
 			b := decodeTool(body, raw)
 			req.Preamble = append(req.Preamble, b)
-			digestObject(h, raw)
+			if !b.Deferred { // clients add and remove these within a session
+				digestObject(h, raw)
+			}
 		}
 	}
 	h.Sum(req.PreambleDigest[:0])
@@ -125,6 +127,7 @@ func decodeTool(body *rawjson.Reader, raw []byte) furl.Block {
 		}
 	}
 	body.Join(r)
+	b.Deferred = isDeferred(raw)
 	return b
 }
 

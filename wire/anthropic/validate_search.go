@@ -13,8 +13,12 @@ import (
 // prompt until a tool_reference names it: in a tool_search_tool_result, or in the result
 // of a search tool that the client runs. The API then adds the definition there.
 
-// searchResult is the type of the block with the result of a search.
-const searchResult = "tool_search_tool_result"
+// searchResult is the type of the block with the result of a search, toolReference that of
+// the blocks in it, and in the result of a client's own search.
+const (
+	searchResult  = "tool_search_tool_result"
+	toolReference = "tool_reference"
+)
 
 // isSearchTool reports whether a tool of this type is the provider's search.
 func isSearchTool(typ string) bool { return strings.HasPrefix(typ, "tool_search_tool_") }
@@ -31,7 +35,7 @@ func (v *validator) deferred() *protocol.Refusal {
 			continue
 		}
 		tools++
-		if !IsDeferred([]byte(b.Text)) {
+		if !b.Deferred {
 			continue
 		}
 		deferred++
@@ -74,8 +78,8 @@ func (v *validator) defines(tool string) bool {
 	return false
 }
 
-// IsDeferred reports whether a tool's definition has defer_loading set.
-func IsDeferred(tool []byte) bool {
+// isDeferred reports whether a tool's definition has defer_loading set.
+func isDeferred(tool []byte) bool {
 	return bytes.Contains(tool, []byte("defer_loading")) && string(rawjson.Field(tool, "defer_loading")) == "true"
 }
 
@@ -95,7 +99,7 @@ func References(block []byte) (names []string) {
 	}
 	for range r.Elements() {
 		raw := r.Raw()
-		if field(raw, "type") == "tool_reference" {
+		if field(raw, "type") == toolReference {
 			names = append(names, field(raw, "tool_name"))
 		}
 	}
