@@ -145,15 +145,21 @@ func loadRing(ctx context.Context, store storage.KeyStore, tenant furl.Tenant) (
 	if err != nil || raw == nil {
 		return nil, nil, err
 	}
-	r = &keyring{}
+	r, err = parseRing(tenant, raw)
+	return r, raw, err
+}
+
+// parseRing decodes a keyring as a store has it.
+func parseRing(tenant furl.Tenant, raw []byte) (*keyring, error) {
+	r := &keyring{}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if err := d.Decode(r); err != nil {
-		return nil, raw, fmt.Errorf("read the keys of tenant %q: %w: %w", tenant, furl.ErrDamaged, err)
+		return nil, fmt.Errorf("read the keys of tenant %q: %w: %w", tenant, furl.ErrDamaged, err)
 	}
 	if r.Format != ringFormat {
-		return nil, raw, fmt.Errorf("read the keys of tenant %q: format %d is not supported: use a newer furl", tenant, r.Format)
+		return nil, fmt.Errorf("read the keys of tenant %q: format %d is not supported: use a newer furl", tenant, r.Format)
 	}
-	return r, raw, nil
+	return r, nil
 }
 
 // saveRing replaces a tenant's keyring.

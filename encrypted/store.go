@@ -35,6 +35,11 @@ type Layer interface {
 	Inner
 	// Inner returns the store below.
 	Inner() storage.Store
+	// OpenRecord, OpenMeta and OpenContent decrypt what another store has, see the
+	// methods of Store.
+	OpenRecord(ctx context.Context, key furl.SessionKey, r furl.Record) (furl.Record, error)
+	OpenMeta(ctx context.Context, key furl.SessionKey, meta *storage.Meta) error
+	OpenContent(ctx context.Context, key furl.SessionKey, digest furl.Digest, read func(id furl.Digest) ([]byte, error)) ([]byte, error)
 	layer() *Store
 }
 
@@ -357,29 +362,7 @@ func (s *Store) ReadInfo(ctx context.Context, key furl.SessionKey, after furl.Se
 
 // Content implements storage.ContentStore.
 func (s *Store) Content(ctx context.Context, key furl.SessionKey, digest furl.Digest) ([]byte, error) {
-	k, err := s.keysOf(ctx, key.Tenant)
-	if err != nil {
-		return nil, fmt.Errorf("read content %v of session %.140q: %w", digest, key.Session, err)
-	}
-	if k == nil || !k.destroyed.IsZero() {
-		return s.inner.Content(ctx, key, digest)
-	}
-	id := k.contents.of(digest[:])
-	data, err := s.inner.Content(ctx, key, id)
-	if errors.Is(err, storage.ErrNoContent) && k.plain {
-		return s.inner.Content(ctx, key, digest)
-	}
-	if err != nil {
-		return nil, err
-	}
-	content, err := k.open(nil, contentPlace(id), data)
-	if err == nil && furl.DigestOf(content) != digest {
-		err = fmt.Errorf("its bytes do not match the digest: %w", furl.ErrDamaged)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read content %v of session %.140q: %w", digest, key.Session, err)
-	}
-	return content, nil
+	return s.OpenContent(ctx, key, digest, func(id furl.Digest) ([]byte, error) { return s.inner.Content(ctx, key, id) })
 }
 
 func contentPlace(id furl.Digest) place { return place{kind: contentKind, name: string(id[:])} }

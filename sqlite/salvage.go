@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -34,6 +35,31 @@ type SalvagedSession struct {
 	// records, as far as their numbers are known.
 	Saved int
 	Lost  []SeqRange
+	// Sealed is why encrypted records of the session could not be decrypted, nil if all
+	// could.
+	Sealed error
+}
+
+// SalvageOptions are the options of Salvage.
+type SalvageOptions struct {
+	// Progress, if set, is called with the number of pages read.
+	Progress func(done, total int64)
+	// Encryption returns the new store with encryption. keys are the wrapped keys of
+	// tenants that the damaged store has. If nil, encrypted records are lost.
+	Encryption func(store *Store, keys map[furl.Tenant][]byte) (Opener, error)
+}
+
+// Opener is a store with encryption that decrypts what a damaged store has. Package
+// encrypted implements it.
+type Opener interface {
+	storage.Store
+	// OpenRecord decrypts a record. One that is not encrypted is returned as it is.
+	OpenRecord(ctx context.Context, key furl.SessionKey, r furl.Record) (furl.Record, error)
+	// OpenMeta decrypts the metadata of a session in place.
+	OpenMeta(ctx context.Context, key furl.SessionKey, meta *storage.Meta) error
+	// OpenContent returns the content with a digest. It calls read with the digest by
+	// which the content is stored.
+	OpenContent(ctx context.Context, key furl.SessionKey, digest furl.Digest, read func(id furl.Digest) ([]byte, error)) ([]byte, error)
 }
 
 // SeqRange is a range of records, First and Last included.
@@ -49,29 +75,33 @@ func (r SeqRange) String() string {
 // Salvage reads the damaged store in the file from, with its write-ahead log,
 // and writes everything readable to a new store in the file to, which must
 // not exist. The damaged file is not changed; no process should have it open
-// for writing. Progress, if set, is called with the number of pages read.
+// for writing.
 //
 // A record is saved if its checksum matches. A lost record is replaced by a
 // Head without effect, so that the other records keep their numbers. A record
 // that followed a lost one follows the one before that instead, and messages
 // from there on are not matched with requests. Records that depend on a lost
 // record, such as a reduction of it, are lost too. The search index and the
-// vectors are not saved: they can be rebuilt.
-func Salvage(ctx context.Context, from, to string, progress func(done, total int64)) (*Salvaged, error) {
-	done, err := salvage(ctx, from, to, progress)
+// vectors are not saved: they can be rebuilt. What was encrypted is decrypted to
+// repair the log, and encrypted again with the same keys.
+func Salvage(ctx context.Context, from, to string, o *SalvageOptions) (*Salvaged, error) {
+	if o == nil {
+		o = &SalvageOptions{}
+	}
+	done, err := salvage(ctx, from, to, o)
 	if err != nil {
 		return nil, fmt.Errorf("salvage store %s: %w", from, err)
 	}
 	return done, nil
 }
 
-func salvage(ctx context.Context, from, to string, progress func(done, total int64)) (_ *Salvaged, err error) {
+func salvage(ctx context.Context, from, to string, o *SalvageOptions) (_ *Salvaged, err error) {
 	p, err := openPages(from)
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
-	found, err := scan(ctx, p, progress)
+	found, err := scan(ctx, p, o.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +121,12 @@ func salvage(ctx context.Context, from, to string, progress func(done, total int
 			_ = os.Remove(to) // the error says more
 		}
 	}()
+	found.store = store
+	if o.Encryption != nil {
+		if found.opener, err = o.Encryption(store, found.keys); err != nil {
+			return nil, err
+		}
+	}
 	done := &Salvaged{Pages: p.count, Unread: found.unread}
 	// The most recently used session is written last.
 	order := slices.SortedFunc(maps.Keys(found.sessions), func(a, b int64) int {
@@ -98,7 +134,7 @@ func salvage(ctx context.Context, from, to string, progress func(done, total int
 	})
 	taken := make(map[furl.SessionKey]bool)
 	for _, id := range order {
-		s, err := found.save(ctx, store, id, taken)
+		s, err := found.save(ctx, id, taken)
 		if err != nil {
 			return nil, err
 		}
@@ -117,11 +153,24 @@ type place struct{ page, at int64 }
 // large ones.
 type found struct {
 	pages    *pages
+	store    *Store // the new one
+	opener   Opener // nil: without encryption
 	unread   int64
 	tenants  map[int64]furl.Tenant
 	sessions map[int64]*foundSession
 	bodies   map[int64]place
 	digests  map[bodyKey]int64 // of bodies
+	keys     map[furl.Tenant][]byte
+	indexed  struct { // names in indexes
+		tenants  map[int64]furl.Tenant
+		sessions map[int64]sessionEntry
+	}
+}
+
+// sessionEntry is an entry of the index of sessions' names.
+type sessionEntry struct {
+	tenant int64
+	name   furl.SessionID
 }
 
 // bodyKey is what a body is found by.
@@ -143,7 +192,8 @@ type foundSession struct {
 // scan reads all pages and collects the rows of furl's tables. Tables are
 // recognised by their columns, because the schema may be lost.
 func scan(ctx context.Context, p *pages, progress func(done, total int64)) (*found, error) {
-	f := &found{pages: p, tenants: make(map[int64]furl.Tenant), sessions: make(map[int64]*foundSession), bodies: make(map[int64]place), digests: make(map[bodyKey]int64)}
+	f := &found{pages: p, tenants: make(map[int64]furl.Tenant), sessions: make(map[int64]*foundSession), bodies: make(map[int64]place), digests: make(map[bodyKey]int64), keys: make(map[furl.Tenant][]byte)}
+	f.indexed.tenants, f.indexed.sessions = make(map[int64]furl.Tenant), make(map[int64]sessionEntry)
 	buf := make([]byte, p.size)
 	for page := int64(1); page <= p.count; page++ {
 		if err := ctx.Err(); err != nil {
@@ -161,8 +211,39 @@ func scan(ctx context.Context, p *pages, progress func(done, total int64)) (*fou
 				f.note(id, values, place{page, at})
 			}
 		}
+		for _, values := range p.entries(page, buf) {
+			f.noteEntry(values)
+		}
+	}
+	for id, name := range f.indexed.tenants {
+		if _, ok := f.tenants[id]; !ok {
+			f.tenants[id] = name
+		}
+	}
+	for id, e := range f.indexed.sessions {
+		if s := f.sessions[id]; s != nil && !s.named {
+			s.name, s.tenant = e.name, e.tenant
+		}
 	}
 	return f, nil
+}
+
+// noteEntry records an entry of an index, whose bytes are valid until the next page is
+// read. Indexes have the names of tenants and
+// sessions whose rows are lost, and the keys of tenants.
+func (f *found) noteEntry(v []any) {
+	switch {
+	case like(v, "bb"): // tenant_keys
+		if keys := v[1].([]byte); json.Valid(keys) {
+			f.keys[furl.Tenant(v[0].([]byte))] = bytes.Clone(keys)
+		}
+	case like(v, "bi"): // names of tenants
+		f.indexed.tenants[v[1].(int64)] = furl.Tenant(v[0].([]byte))
+	case like(v, "isi"): // names of sessions
+		if name := furl.SessionID(v[1].(string)); storage.ValidID(name) && !storage.ReservedID(name) {
+			f.indexed.sessions[v[2].(int64)] = sessionEntry{v[0].(int64), name}
+		}
+	}
 }
 
 // note records a row.
@@ -239,14 +320,16 @@ func (f *found) noteSession(id int64, v []any) {
 }
 
 // save writes a session to the new store and adds its id to taken.
-func (f *found) save(ctx context.Context, store *Store, id int64, taken map[furl.SessionKey]bool) (SalvagedSession, error) {
+func (f *found) save(ctx context.Context, id int64, taken map[furl.SessionKey]bool) (SalvagedSession, error) {
 	s := f.sessions[id]
-	records, told := f.restore(id, s)
-	told.NameLost = !s.named
-	told.Session = cmp.Or(s.name, furl.SessionID(fmt.Sprintf("recovered-%d", id)))
-	if told.Tenant, told.TenantLost = f.tenantOf(s); told.TenantLost {
-		told.Tenant = furl.Tenant(fmt.Sprintf("unknown-%d", s.tenant))
+	was := furl.SessionKey{Session: s.name}
+	told := SalvagedSession{NameLost: s.name == ""}
+	if was.Tenant, told.TenantLost = f.tenantOf(s); told.TenantLost {
+		was.Tenant = furl.Tenant(fmt.Sprintf("unknown-%d", s.tenant))
 	}
+	records := f.restore(ctx, id, s, was, &told)
+	told.SessionKey = was
+	told.Session = cmp.Or(told.Session, furl.SessionID(fmt.Sprintf("recovered-%d", id)))
 	for try := 1; taken[told.SessionKey]; try++ {
 		told.Session = storage.UnreservedID(told.Session, try)
 	}
@@ -254,17 +337,17 @@ func (f *found) save(ctx context.Context, store *Store, id int64, taken map[furl
 		return told, nil
 	}
 	taken[told.SessionKey] = true
-	meta := s.meta
-	if meta == nil {
-		meta = &storage.Meta{}
+	meta := &storage.Meta{}
+	if s.meta != nil && f.openMeta(ctx, was, s.meta) == nil {
+		meta = s.meta
 	}
 	if storage.ReservedID(meta.ForkOf) {
 		meta.ForkOf = storage.UnreservedID(meta.ForkOf, 0)
 	}
 	for len(records) > 0 {
 		n := min(len(records), chunkRecords)
-		b := storage.Batch{Records: records[:n], Meta: meta, Contents: f.contentsOf(s, records[:n])}
-		if err := store.Append(ctx, told.SessionKey, b); err != nil {
+		b := storage.Batch{Records: records[:n], Meta: meta, Contents: f.contentsOf(ctx, s, was, records[:n])}
+		if err := f.target().Append(ctx, told.SessionKey, b); err != nil {
 			return told, err
 		}
 		records = records[n:]
@@ -272,7 +355,7 @@ func (f *found) save(ctx context.Context, store *Store, id int64, taken map[furl
 	if !s.named {
 		return told, nil
 	}
-	err := store.do(ctx, &job{do: func(w *writer) error {
+	err := f.store.do(ctx, &job{do: func(w *writer) error {
 		ses, err := w.existing(told.SessionKey)
 		if err != nil {
 			return err
@@ -283,11 +366,32 @@ func (f *found) save(ctx context.Context, store *Store, id int64, taken map[furl
 	return told, err
 }
 
+// target is what the sessions are written to.
+func (f *found) target() storage.Store {
+	if f.opener != nil {
+		return f.opener
+	}
+	return f.store
+}
+
+// errSealed is why an encrypted record is lost without an Opener.
+var errSealed = errors.New("it is encrypted")
+
+func (f *found) openMeta(ctx context.Context, key furl.SessionKey, meta *storage.Meta) error {
+	switch {
+	case f.opener != nil:
+		return f.opener.OpenMeta(ctx, key, meta)
+	case meta.Sealed != nil:
+		return errSealed
+	}
+	return nil
+}
+
 // tenantOf returns the tenant of a session. If it is lost and the store had
 // several tenants, the session is assigned to none of them, because tenants
 // are isolated.
 func (f *found) tenantOf(s *foundSession) (tenant furl.Tenant, lost bool) {
-	if t, ok := f.tenants[s.tenant]; ok && s.named {
+	if t, ok := f.tenants[s.tenant]; ok && s.name != "" {
 		return t, false
 	}
 	ids := make(map[int64]bool)
@@ -311,9 +415,9 @@ func (f *found) tenantOf(s *foundSession) (tenant furl.Tenant, lost bool) {
 // maxHole bounds the run of missing records that a damaged number can cause.
 const maxHole = 1 << 16
 
-// restore reads the records of a session and makes a valid log of them.
-func (f *found) restore(id int64, s *foundSession) ([]furl.Record, SalvagedSession) {
-	var told SalvagedSession
+// restore reads the records of a session and makes a valid log of them. key is that of
+// the damaged store.
+func (f *found) restore(ctx context.Context, id int64, s *foundSession, key furl.SessionKey, told *SalvagedSession) []furl.Record {
 	lose := func(first, last furl.Seq) {
 		if n := len(told.Lost); n > 0 && told.Lost[n-1].Last == first-1 {
 			told.Lost[n-1].Last = last
@@ -323,9 +427,15 @@ func (f *found) restore(id int64, s *foundSession) ([]furl.Record, SalvagedSessi
 	}
 	sound := make(map[furl.Seq]furl.Record)
 	for seq := range s.records {
-		if r, err := f.record(id, s, seq); err == nil {
-			sound[r.Seq] = r
+		r, err := f.record(id, s, seq)
+		if err != nil {
+			continue
 		}
+		if r, err = f.openRecord(ctx, key, r); err != nil {
+			told.Sealed = err
+			continue
+		}
+		sound[r.Seq] = r
 	}
 	log := furl.NewLog()
 	instead := make(map[furl.Seq]furl.Seq) // the record that a lost one followed
@@ -366,7 +476,17 @@ func (f *found) restore(id int64, s *foundSession) ([]furl.Record, SalvagedSessi
 	if next <= last {
 		lose(next, last)
 	}
-	return log.Records(0), told
+	return log.Records(0)
+}
+
+func (f *found) openRecord(ctx context.Context, key furl.SessionKey, r furl.Record) (furl.Record, error) {
+	if f.opener != nil {
+		return f.opener.OpenRecord(ctx, key, r)
+	}
+	if _, ok := r.Body.(*furl.Sealed); ok {
+		return r, errSealed
+	}
+	return r, nil
 }
 
 // record reads a record and its body.
@@ -403,8 +523,8 @@ func (f *found) record(id int64, s *foundSession, seq int64) (furl.Record, error
 
 // contentsOf returns the contents that records of a session refer to, as far as
 // they are readable.
-func (f *found) contentsOf(s *foundSession, records []furl.Record) (contents [][]byte) {
-	content := func(d furl.Digest) ([]byte, error) {
+func (f *found) contentsOf(ctx context.Context, s *foundSession, key furl.SessionKey, records []furl.Record) (contents [][]byte) {
+	stored := func(d furl.Digest) ([]byte, error) {
 		id, ok := f.digests[bodyKey{s.tenant, d}]
 		if !ok {
 			return nil, storage.ErrNoContent
@@ -413,8 +533,19 @@ func (f *found) contentsOf(s *foundSession, records []furl.Record) (contents [][
 		if err != nil || !like(v, "-ibiib") {
 			return nil, storage.ErrNoContent
 		}
-		body, err := unpack(v[3].(int64), v[4].(int64), v[5].([]byte))
-		if err != nil || furl.DigestOf(body) != d || len(body) > storage.MaxContent {
+		codec := v[3].(int64)
+		body, err := unpack(codec, v[4].(int64), v[5].([]byte))
+		if err != nil || codec != codecSealed && furl.DigestOf(body) != d || len(body) > storage.MaxContent+storage.MaxSealed {
+			return nil, storage.ErrNoContent
+		}
+		return body, nil
+	}
+	content := func(d furl.Digest) ([]byte, error) {
+		if f.opener == nil {
+			return stored(d)
+		}
+		body, err := f.opener.OpenContent(ctx, key, d, stored)
+		if err != nil {
 			return nil, storage.ErrNoContent
 		}
 		return body, nil

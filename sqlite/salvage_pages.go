@@ -156,19 +156,63 @@ func (p *pages) read(page int64, buf []byte) error {
 	return nil
 }
 
+// The kinds of pages with rows or entries.
+const (
+	innerIndex = 2
+	leafIndex  = 10
+	leafTable  = 13
+)
+
 // cells returns the offsets of the rows in a leaf page of a table. Other
 // pages have none.
-func (p *pages) cells(page int64, buf []byte) (at []int64) {
+func (p *pages) cells(page int64, buf []byte) []int64 {
 	head := int64(0)
 	if page == 1 {
 		head = 100
 	}
-	if buf[head] != 13 {
+	if buf[head] != leafTable {
 		return nil
 	}
+	return p.pointers(buf, head, head+8)
+}
+
+// entries returns the entries in a page of an index, or of a table without row
+// numbers. Other pages have none, and unreadable entries are missing.
+func (p *pages) entries(page int64, buf []byte) (list [][]any) {
+	first, skip := int64(8), int64(0)
+	switch {
+	case page == 1:
+		return nil
+	case buf[0] == innerIndex: // entries follow the number of a page
+		first, skip = 12, 4
+	case buf[0] != leafIndex:
+		return nil
+	}
+	for _, at := range p.pointers(buf, 0, first) {
+		if at+skip > p.usable {
+			continue
+		}
+		size, cell, ok := varint(buf[at+skip : p.usable])
+		if !ok || size > maxRow || int64(size) > (p.count+1)*p.size {
+			continue
+		}
+		payload, err := p.payload(int64(size), (p.usable-12)*64/255-23, cell)
+		if err != nil {
+			continue
+		}
+		if values, err := rowValues(payload); err == nil {
+			list = append(list, values)
+		}
+	}
+	return list
+}
+
+// pointers returns the offsets of a page's cells. The page's header is at head, the list of
+// offsets at first.
+func (p *pages) pointers(buf []byte, head, first int64) (at []int64) {
 	n := int64(binary.BigEndian.Uint16(buf[head+3:]))
 	for i := range n {
-		pointer := head + 8 + 2*i
+		pointer := first + 2*i
 		if pointer+2 > p.usable {
 			return at
 		}
@@ -197,7 +241,7 @@ func (p *pages) row(buf []byte, at int64) (id int64, values []any, err error) {
 	if !ok {
 		return 0, nil, errCell
 	}
-	payload, err := p.payload(int64(size), cell)
+	payload, err := p.payload(int64(size), p.usable-35, cell)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -205,10 +249,11 @@ func (p *pages) row(buf []byte, at int64) (id int64, values []any, err error) {
 	return int64(rowid), values, err
 }
 
-// payload returns the bytes of a row, including those on overflow pages.
-func (p *pages) payload(size int64, cell []byte) ([]byte, error) {
+// payload returns the bytes of a row or an entry, including those on overflow pages. most
+// is how many bytes a page of its kind has of one.
+func (p *pages) payload(size, most int64, cell []byte) ([]byte, error) {
 	local := size
-	if most := p.usable - 35; size > most {
+	if size > most {
 		least := (p.usable-12)*32/255 - 23
 		if local = least + (size-least)%(p.usable-4); local > most {
 			local = least

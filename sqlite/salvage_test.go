@@ -119,7 +119,7 @@ func salvaged(t *testing.T, data []byte, want map[furl.SessionKey][]furl.Record,
 		original := want[told.SessionKey]
 		if told.NameLost || told.TenantLost || changed && original == nil {
 			original = originalOf(t, want, got, lost)
-		} else if !changed && told.Saved+n != len(original) {
+		} else if !changed && told.Saved+n > len(original) { // less, if the row with their number is lost
 			t.Errorf("%s: %d saved and %d lost of %d", told.Session, told.Saved, n, len(original))
 		}
 		if len(original) < len(got) {

@@ -230,27 +230,18 @@ func listKeysCommand(p program) *cobra.Command {
 				return err
 			}
 			now := time.Now()
-			list := []jsonKey{}
+			list := make([]jsonKey, len(keys))
 			for i := range keys {
-				list = append(list, jsonKeyOf(&keys[i], now))
+				list[i] = jsonKeyOf(&keys[i], now)
 			}
-			if f.json {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"keys": list})
-			}
-			if len(list) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "No keys.")
-				return nil
-			}
-			t := newTable(cmd.OutOrStdout(), text("name"), text("tenant"), text("scopes"), text("state"), text("expires"))
-			for _, k := range list {
+			columns := []column{text("name"), text("tenant"), text("scopes"), text("state"), text("expires")}
+			return printList(cmd.OutOrStdout(), f.json, "keys", list, "No keys.", columns, func(k *jsonKey) []string {
 				expires := "never"
 				if !k.Expires.IsZero() {
 					expires = k.Expires.Format(time.DateOnly)
 				}
-				t.add(k.Name, k.Tenant, strings.Join(k.Scopes, ","), k.State, expires)
-			}
-			t.print()
-			return nil
+				return []string{k.Name, k.Tenant, strings.Join(k.Scopes, ","), k.State, expires}
+			})
 		},
 	}
 	f.add(cmd)

@@ -26,7 +26,7 @@ type jsonProblem struct {
 func doctorCommand(p program) *cobra.Command {
 	f := storeFlags{program: p}
 	var mend bool
-	var to string
+	var to, tenantKeys string
 	var running string
 	var ready bool
 	cmd := &cobra.Command{
@@ -38,12 +38,13 @@ what can be derived from the records. Records themselves are never changed.
 
 With --gateway it checks a running gateway instead: whether it is reachable, ready
 and up to date, whether it delivers streams without delay, whether its providers
-are reachable (without credentials or tokens), and whether the variables of this
-shell point to it. Each problem comes with a remedy.
+and the issuer of tokens are reachable (without credentials or tokens), and whether
+the variables of this shell point to it. Each problem comes with a remedy.
 
 If the file of a store is truncated or damaged, --mend --to FILE copies all readable
 pages to a new store and reports what was saved and what is lost. The damaged file
-is not changed. Stop all other furl processes that use it first.
+is not changed. Stop all other furl processes that use it first. A store with
+encryption needs its master key for this.
 
 The exit code is 1 if a problem remains.`,
 		Example: "  furl doctor\n  furl doctor --mend --json\n  furl doctor --mend --to saved.db\n  furl doctor --gateway\n  furl doctor --gateway http://furl.internal:7410",
@@ -68,7 +69,10 @@ The exit code is 1 if a problem remains.`,
 				if !mend {
 					return badUsage("--to requires --mend")
 				}
-				return f.salvage(cmd, to)
+				return f.salvage(cmd, to, tenantKeys)
+			}
+			if tenantKeys != "" {
+				return badUsage("--tenant-keys requires --mend --to")
 			}
 			store, err := f.existing(ctx)
 			if errors.Is(err, furl.ErrDamaged) {
@@ -117,6 +121,7 @@ The exit code is 1 if a problem remains.`,
 	cmd.Flags().Lookup("gateway").NoOptDefVal = configuredGateway
 	cmd.Flags().BoolVar(&ready, "ready", false, "with --gateway: check only whether it accepts requests, for health checks")
 	cmd.Flags().StringVar(&to, "to", "", "with --mend: `file` of a new store for the readable part of a damaged one")
+	cmd.Flags().StringVar(&tenantKeys, "tenant-keys", "", "with --to: `file` of furl encryption export, if the store's own keys are damaged")
 	cmd.Flags().BoolVar(&mend, "mend", false, "rebuild what can be derived from the records")
 	return cmd
 }

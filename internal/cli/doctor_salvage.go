@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/encrypted"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/sqlite"
 )
@@ -20,11 +21,13 @@ type jsonSalvaged struct {
 	Lost       []string `json:"lost,omitempty"`
 	NameLost   bool     `json:"name_lost,omitempty"`
 	TenantLost bool     `json:"tenant_lost,omitempty"`
+	// Sealed is why encrypted records could not be decrypted.
+	Sealed string `json:"sealed,omitempty"`
 }
 
 // salvage copies the readable part of a damaged store to a new file and checks the
-// copy.
-func (f *storeFlags) salvage(cmd *cobra.Command, to string) (err error) {
+// copy. keysFile has exported keys of tenants, "" for none.
+func (f *storeFlags) salvage(cmd *cobra.Command, to, keysFile string) (err error) {
 	place, err := f.where()
 	if err != nil {
 		return err
@@ -32,16 +35,40 @@ func (f *storeFlags) salvage(cmd *cobra.Command, to string) (err error) {
 	if isDatabase(place) {
 		return badUsage("--to works with SQLite files only; use the tools of PostgreSQL for its databases")
 	}
+	var exported []byte
+	if keysFile != "" {
+		if exported, err = readExportedKeys(keysFile); err != nil {
+			return err
+		}
+	}
 	ctx := cmd.Context()
 	progress := newBar(cmd.ErrOrStderr(), f.json)
-	done, err := sqlite.Salvage(ctx, place, to, func(page, total int64) {
-		progress.say(fmt.Sprintf("page %s of %s", numbers.Thousands(int(page)), numbers.Thousands(int(total))))
+	done, err := sqlite.Salvage(ctx, place, to, &sqlite.SalvageOptions{
+		Progress: func(page, total int64) {
+			progress.say(fmt.Sprintf("page %s of %s", numbers.Thousands(int(page)), numbers.Thousands(int(total))))
+		},
+		Encryption: func(store *sqlite.Store, keys map[furl.Tenant][]byte) (sqlite.Opener, error) {
+			master, err := f.master()
+			if err != nil {
+				return nil, err
+			}
+			l := encrypted.New(store, master)
+			if err := encrypted.RestoreKeys(ctx, l, keys); err != nil || exported == nil {
+				return l, err
+			}
+			_, err = encrypted.Import(ctx, l, exported)
+			return l, err
+		},
 	})
 	progress.clear()
 	if err != nil {
 		return err
 	}
-	store, err := sqlite.Open(to, nil)
+	plain, err := sqlite.Open(to, nil)
+	if err != nil {
+		return err
+	}
+	store, err := f.encrypted(plain)
 	if err != nil {
 		return err
 	}
@@ -55,12 +82,22 @@ func (f *storeFlags) salvage(cmd *cobra.Command, to string) (err error) {
 	}
 	progress.clear()
 	lost := 0
+	sealed := false
 	list := make([]jsonSalvaged, 0, len(done.Sessions))
 	for _, s := range done.Sessions {
 		j := jsonSalvaged{Session: s.Session, Saved: s.Saved, NameLost: s.NameLost, TenantLost: s.TenantLost}
+		destroyed := false // what nobody can read is not lost
+		if s.Sealed != nil {
+			j.Sealed = s.Sealed.Error()
+			missing, ok := errors.AsType[*encrypted.KeyError](s.Sealed)
+			destroyed = ok && !missing.Destroyed.IsZero()
+			sealed = sealed || ok && !destroyed
+		}
 		for _, r := range s.Lost {
 			j.Lost = append(j.Lost, r.String())
-			lost += int(r.Last-r.First) + 1
+			if !destroyed {
+				lost += int(r.Last-r.First) + 1
+			}
 		}
 		list = append(list, j)
 	}
@@ -75,6 +112,8 @@ func (f *storeFlags) salvage(cmd *cobra.Command, to string) (err error) {
 		return err
 	case len(found) > 0:
 		return fmt.Errorf("%s has %s", to, numbers.Count(len(found), "problem"))
+	case sealed:
+		return fmt.Errorf("%s lost, because keys of tenants are lost: delete %s, and run the command again with --tenant-keys FILE, the output of furl encryption export", numbers.Count(lost, "record"), to)
 	case lost > 0 || done.Unread > 0:
 		return errors.New(numbers.Count(lost, "record") + " lost; a backup may have them")
 	}
@@ -84,7 +123,7 @@ func (f *storeFlags) salvage(cmd *cobra.Command, to string) (err error) {
 func printSalvaged(w io.Writer, to string, list []jsonSalvaged, found []jsonProblem) {
 	whole := 0
 	for _, s := range list {
-		if len(s.Lost) == 0 && !s.NameLost && !s.TenantLost {
+		if len(s.Lost) == 0 && !s.NameLost && !s.TenantLost && s.Sealed == "" {
 			whole++
 			continue
 		}
@@ -97,6 +136,9 @@ func printSalvaged(w io.Writer, to string, list []jsonSalvaged, found []jsonProb
 		}
 		if s.TenantLost {
 			line += "; its tenant is lost, so no client of a gateway can access it"
+		}
+		if s.Sealed != "" {
+			line += "; " + printable(s.Sealed)
 		}
 		fmt.Fprintln(w, line)
 	}

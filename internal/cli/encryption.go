@@ -85,27 +85,18 @@ needs no key.`,
 				return err
 			}
 			list = slices.DeleteFunc(list, func(s encrypted.Status) bool { return s.Tenant == storage.HoldTenant })
-			if f.json {
-				out := make([]jsonEncryption, len(list))
-				for i, s := range list {
-					out[i] = jsonEncryption{s, tenantWord(s.Tenant)}
-				}
-				return printJSON(cmd.OutOrStdout(), map[string]any{"tenants": out})
+			out := make([]jsonEncryption, len(list))
+			for i, s := range list {
+				out[i] = jsonEncryption{s, tenantWord(s.Tenant)}
 			}
-			if len(list) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "No sessions.")
-				return nil
-			}
-			t := newTable(cmd.OutOrStdout(), text("tenant"), text("encryption"), text("master key"), number("data keys"), number("key made"))
-			for _, s := range list {
+			columns := []column{text("tenant"), text("encryption"), text("master key"), number("data keys"), number("key made")}
+			return printList(cmd.OutOrStdout(), f.json, "tenants", out, "No sessions.", columns, func(s *jsonEncryption) []string {
 				keys, made := "", ""
 				if s.Keys > 0 {
 					keys, made = numbers.Thousands(s.Keys), ago(time.Now(), s.Created)
 				}
-				t.add(tenantWord(s.Tenant), encryptionWord(s), s.Master, keys, made)
-			}
-			t.print()
-			return nil
+				return []string{s.Tenant, encryptionWord(s.Status), s.Master, keys, made}
+			})
 		},
 	}
 	f.add(cmd)
@@ -124,26 +115,37 @@ func encryptionWord(s encrypted.Status) string {
 	return "all data"
 }
 
-// tenantsNamed returns the tenants of a command's arguments, all of the store's if
-// there are none.
-func tenantsNamed(cmd *cobra.Command, l encrypted.Layer, args []string) (tenants []furl.Tenant, err error) {
+// layerAndTenants opens the store, and returns the status of the tenants of a command's
+// arguments: of all whose keys are not destroyed, if there are none.
+func (f *storeFlags) layerAndTenants(cmd *cobra.Command, args []string) (l encrypted.Layer, tenants []encrypted.Status, err error) {
+	if l, err = f.layerOf(cmd); err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}()
+	all, err := encrypted.Statuses(cmd.Context(), l)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(args) == 0 {
+		return l, slices.DeleteFunc(all, func(s encrypted.Status) bool { return !s.Destroyed.IsZero() }), nil
+	}
 	for _, word := range args {
 		t, err := tenantNamed(cmd.Context(), l, word)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		tenants = append(tenants, t)
-	}
-	if len(args) > 0 {
-		return tenants, nil
-	}
-	list, err := encrypted.Statuses(cmd.Context(), l)
-	for _, s := range list {
-		if s.Destroyed.IsZero() {
-			tenants = append(tenants, s.Tenant)
+		i := slices.IndexFunc(all, func(s encrypted.Status) bool { return s.Tenant == t })
+		if i < 0 {
+			tenants = append(tenants, encrypted.Status{Tenant: t})
+			continue
 		}
+		tenants = append(tenants, all[i])
 	}
-	return tenants, err
+	return l, tenants, nil
 }
 
 func enableEncryptionCommand(p program) *cobra.Command {
@@ -158,19 +160,15 @@ an interrupted command can be repeated. Without a tenant, all are encrypted.`,
 		Example: `  furl encryption enable
   furl encryption enable local --all-keys`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			l, err := f.layerOf(cmd)
+			l, tenants, err := f.layerAndTenants(cmd, args)
 			if err != nil {
 				return err
 			}
 			defer closing(l, &err)
-			tenants, err := tenantsNamed(cmd, l, args)
-			if err != nil {
-				return err
-			}
 			progress := newBar(cmd.ErrOrStderr(), f.json)
 			sessions, records := 0, 0
 			for _, tenant := range tenants {
-				err := encrypted.Enable(cmd.Context(), l, tenant, again, func(session furl.SessionID, n int) {
+				err := encrypted.Enable(cmd.Context(), l, tenant.Tenant, again, func(session furl.SessionID, n int) {
 					records += n
 					if n > 0 {
 						sessions++
@@ -209,25 +207,13 @@ it is done for all. An interrupted command can be repeated.`,
 		Example: `  furl encryption rotate
   furl encryption rotate --master`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			l, err := f.layerOf(cmd)
+			l, tenants, err := f.layerAndTenants(cmd, args)
 			if err != nil {
 				return err
 			}
 			defer closing(l, &err)
-			tenants, err := tenantsNamed(cmd, l, args)
-			if err != nil {
-				return err
-			}
-			isEncrypted := make(map[furl.Tenant]bool)
-			list, err := encrypted.Statuses(cmd.Context(), l)
-			if err != nil {
-				return err
-			}
-			for _, s := range list {
-				isEncrypted[s.Tenant] = s.Encrypted
-			}
 			if len(args) == 0 {
-				tenants = slices.DeleteFunc(tenants, func(t furl.Tenant) bool { return !isEncrypted[t] })
+				tenants = slices.DeleteFunc(tenants, func(s encrypted.Status) bool { return !s.Encrypted })
 				if len(tenants) == 0 {
 					return errors.New("rotate keys: no tenant is encrypted; set encryption.key_file or encryption.key_env, then run furl encryption enable")
 				}
@@ -237,9 +223,9 @@ it is done for all. An interrupted command can be repeated.`,
 				changed := true
 				switch {
 				case onlyMaster:
-					changed, err = encrypted.RotateMaster(cmd.Context(), l, tenant)
+					changed, err = encrypted.RotateMaster(cmd.Context(), l, tenant.Tenant)
 				default:
-					_, err = encrypted.RotateKey(cmd.Context(), l, tenant)
+					_, err = encrypted.RotateKey(cmd.Context(), l, tenant.Tenant)
 				}
 				if err != nil {
 					return err
@@ -347,6 +333,22 @@ contain them: keep this output and the master key apart from the backups.`,
 // maxExportedKeys is the size of the largest file of exported keys, in bytes.
 const maxExportedKeys = 256 << 20
 
+func readExportedKeys(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxExportedKeys+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxExportedKeys {
+		return nil, errors.New("the file is too large for exported keys: at most 256 MB")
+	}
+	return data, nil
+}
+
 func importKeysCommand(p program) *cobra.Command {
 	f := storeFlags{program: p}
 	cmd := &cobra.Command{
@@ -360,17 +362,9 @@ after furl backup restore. It overwrites no keys.`,
 			if len(args) == 0 {
 				return badUsage("name the file with the exported keys")
 			}
-			file, err := os.Open(args[0])
+			data, err := readExportedKeys(args[0])
 			if err != nil {
 				return err
-			}
-			defer file.Close()
-			data, err := io.ReadAll(io.LimitReader(file, maxExportedKeys+1))
-			if err != nil {
-				return err
-			}
-			if len(data) > maxExportedKeys {
-				return errors.New("the file is too large for exported keys: at most 256 MB")
 			}
 			l, err := f.layerOf(cmd)
 			if err != nil {

@@ -107,15 +107,20 @@ func (f *storeFlags) encrypted(store storage.Store) (_ storage.Store, err error)
 	if !ok {
 		return nil, errors.New("this store does not support encryption")
 	}
-	c, file, err := config.Load(f.config, f.program.policies)
-	if err != nil {
-		return nil, err
-	}
-	master, err := masterOf(c, file)
+	master, err := f.master()
 	if err != nil {
 		return nil, err
 	}
 	return encrypted.New(inner, master), nil
+}
+
+// master returns the master keys of the configuration, nil if it has none.
+func (f *storeFlags) master() (encrypted.Master, error) {
+	c, file, err := config.Load(f.config, f.program.policies)
+	if err != nil {
+		return nil, err
+	}
+	return masterOf(c, file)
 }
 
 // tellRenamed reports the sessions that were renamed when the store was opened.

@@ -180,3 +180,21 @@ func (t *table) line(row []string, widths []int) string {
 	}
 	return line
 }
+
+// printList prints a list as JSON under a name, as a table, or none instead of an empty
+// table.
+func printList[T any](w io.Writer, asJSON bool, name string, list []T, none string, columns []column, cells func(*T) []string) error {
+	if asJSON {
+		return printJSON(w, map[string]any{name: slices.Concat([]T{}, list)}) // not null
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(w, none)
+		return err
+	}
+	t := newTable(w, columns...)
+	for i := range list {
+		t.add(cells(&list[i])...)
+	}
+	t.print()
+	return nil
+}
