@@ -34,7 +34,7 @@ func (g *Gateway) apiRoutes() {
 	}
 	postSession := func(path string, h func(*http.Request, *session.Session) (any, error)) {
 		g.mux.HandleFunc("POST "+apiPrefix+path, g.authorized(access.Change, g.tenantHandler(func(r *http.Request, all *session.Sessions) (any, error) {
-			s, err := all.Find(r.Context(), r.PathValue("id"))
+			s, err := findSession(r, all)
 			if err != nil {
 				return nil, err
 			}
@@ -43,7 +43,7 @@ func (g *Gateway) apiRoutes() {
 	}
 	getSession := func(path string, h func(*http.Request, *session.Session) (any, error)) {
 		get(path, func(r *http.Request, all *session.Sessions) (any, error) {
-			s, err := all.Find(r.Context(), r.PathValue("id"))
+			s, err := findSession(r, all)
 			if err != nil {
 				return nil, err
 			}
@@ -149,6 +149,16 @@ func apiStatus(err error) int {
 		return http.StatusBadRequest
 	}
 	return http.StatusInternalServerError
+}
+
+// findSession returns the session that a request names, and notes its id for the audit
+// log.
+func findSession(r *http.Request, all *session.Sessions) (*session.Session, error) {
+	s, err := all.Find(r.Context(), r.PathValue("id"))
+	if entry := admittedOf(r.Context()).entry; entry != nil && err == nil {
+		entry.Session = string(s.ID())
+	}
+	return s, err
 }
 
 func badRequest(format string, args ...any) error {

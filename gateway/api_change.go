@@ -40,7 +40,7 @@ func fork(r *http.Request, all *session.Sessions) (any, error) {
 	if err := decodeBody(r, &in); err != nil {
 		return nil, err
 	}
-	s, err := all.Find(r.Context(), r.PathValue("id"))
+	s, err := findSession(r, all)
 	if err != nil {
 		return nil, err
 	}

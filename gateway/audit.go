@@ -28,13 +28,14 @@ type AuditLog interface {
 var errUnaudited = errors.New("the audit log cannot be written; request refused (audit.required is set)")
 
 // audited writes down the decision about a request that needs a scope; err is why it is
-// refused. It returns an error for an accepted request whose entry cannot be written, if
-// it must be.
-func (g *Gateway) audited(r *http.Request, who *Identity, need Scopes, err error) error {
+// refused. It returns the entry of an accepted request, nil if it has none, for its result.
+// It returns an error for an accepted request whose entry cannot be written, if it must
+// be.
+func (g *Gateway) audited(r *http.Request, who *Identity, need Scopes, err error) (*AuditEntry, error) {
 	if g.o.Audit == nil {
-		return nil
+		return nil, nil
 	}
-	e := AuditEntry{Outcome: audit.Allowed, Who: who.Name, By: string(who.By), Tenant: string(who.Tenant), Session: r.PathValue("id"), Target: r.Method + " " + upstream.Path(r.URL)}
+	e := AuditEntry{Who: who.Name, By: string(who.By), Tenant: string(who.Tenant), Session: r.PathValue("id"), Target: r.Method + " " + upstream.Path(r.URL)}
 	e.Via, e.Action = accessOf(r, need)
 	if host, _, splitErr := net.SplitHostPort(r.RemoteAddr); splitErr == nil {
 		e.From = host
@@ -42,29 +43,71 @@ func (g *Gateway) audited(r *http.Request, who *Identity, need Scopes, err error
 	if e.Session == "" {
 		e.Session = pageSession(r.URL.Path)
 	}
-	if err == nil && (e.Action == "" || e.Action == "proxy") {
-		return nil
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		var write bool
 		if e.Others, write = g.refusals.next(g.o.Now()); !write {
-			return nil
+			return nil, nil
 		}
 		e.Outcome, e.Reason = audit.Refused, err.Error()
 		if e.Action == "" {
 			e.Action = "read"
 		}
+		g.writeDown(e)
+		return nil, nil
+	case e.Action == "" || e.Action == "proxy":
+		return nil, nil
+	case e.Action == "login": // is done with the decision
+		e.Outcome = audit.Done
+	default:
+		e = e.Allow()
 	}
-	failure := g.o.Audit.Append(e)
-	if failure == nil {
-		return nil
+	if !g.writeDown(e) && g.o.AuditRequired {
+		return nil, &statusError{http.StatusServiceUnavailable, errUnaudited}
 	}
-	g.metrics.unaudited.Inc()
-	g.log.Error("audit log cannot be written", "error", failure)
-	if err == nil && g.o.AuditRequired {
-		return &statusError{http.StatusServiceUnavailable, errUnaudited}
+	return &e, nil
+}
+
+// writeDown reports whether an entry is stored.
+func (g *Gateway) writeDown(e AuditEntry) bool {
+	err := g.o.Audit.Append(e)
+	if err != nil {
+		g.metrics.unaudited.Inc()
+		g.log.Error("audit log cannot be written", "error", err)
 	}
-	return nil
+	return err == nil
+}
+
+// serveAudited calls h, and then writes down the result of an access that has an entry.
+func (g *Gateway) serveAudited(e *AuditEntry, w http.ResponseWriter, h func(http.ResponseWriter)) {
+	if e == nil {
+		h(w)
+		return
+	}
+	noted, finished := &statusWriter{ResponseWriter: w}, false
+	defer func() { // also after a panic
+		result := e.Result(resultOf(noted.status))
+		if result.Status = noted.status; !finished {
+			result.Outcome = audit.Failed
+		}
+		g.writeDown(result)
+	}()
+	h(noted)
+	finished = true
+}
+
+// resultOf returns the result of an access with an HTTP status; 0 is one that no handler
+// has set.
+func resultOf(status int) string {
+	switch {
+	case status < http.StatusBadRequest && status != http.StatusMultipleChoices:
+		return audit.Done
+	case status == http.StatusNotFound || status == http.StatusGone:
+		return audit.NotFound
+	case status == http.StatusForbidden || status == http.StatusConflict:
+		return audit.Refused
+	}
+	return audit.Failed
 }
 
 // accessOf returns where a request comes in, and what it does. The action is "" for

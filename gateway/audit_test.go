@@ -31,8 +31,8 @@ func (l *auditLog) Append(e gateway.AuditEntry) error {
 	return nil
 }
 
-// Each access to sessions has an entry before it is served, and so has each refused one.
-// No entry has content or a credential. If entries are required and cannot be written,
+// Each access to sessions has an entry before it is served, and one with its result after
+// it. A refused one has one entry. No entry has content or a credential. If entries are required and cannot be written,
 // the access is refused; requests to models go on.
 func TestAuditLog(t *testing.T) {
 	ann, annKey := key(t, "ann", "acme", access.Client, time.Time{})
@@ -51,20 +51,36 @@ func TestAuditLog(t *testing.T) {
 	}
 	one := "/furl/v1/sessions/" + id
 	for _, r := range [][]string{
-		{"GET", one + "/records", annKey}, {"GET", one + "/search?q=furled", annKey}, {"POST", one + "/restore", annKey}, {"POST", one + "/settings", annKey},
+		{"GET", one + "/records", annKey}, {"GET", "/furl/v1/sessions/" + id[:4], annKey}, {"GET", "/furl/v1/sessions/none", annKey}, {"GET", one + "/search?q=furled", annKey}, {"POST", one + "/restore", annKey}, {"POST", one + "/settings", annKey},
 		{"POST", one + "/settings", readerKey}, {"GET", one + "/view", "furl_planted"}, {"POST", "/v1/messages", readerKey},
 		{"GET", "/furl/sessions/" + id, annKey}, {"POST", "/furl/sessions/" + id + "/delete", annKey}, {"GET", "/furl/v1/status", annKey},
 	} {
 		a.do(t, r[0], r[1], `{"rolling_context":"on"}`, "X-Furl-Key", r[2])
 	}
 	var got []string
+	begun := ""
 	for _, e := range log.entries {
 		got = append(got, fmt.Sprintf("%s %s %s %s %s %s", e.Outcome, e.Via, e.Action, e.Who, e.Tenant, e.Session))
+		switch e.Outcome {
+		case "allowed":
+			begun = e.ID
+		case "refused":
+			begun = ""
+		}
+		if e.ID != begun {
+			t.Errorf("%+v does not belong to the entry before it", e)
+		}
 	}
 	want := []string{
-		"allowed api read ann acme " + id, "allowed api search ann acme " + id, "allowed api restore ann acme " + id, "allowed api change ann acme " + id,
+		"allowed api read ann acme " + id, "done api read ann acme " + id,
+		"allowed api read ann acme " + id[:4], "done api read ann acme " + id,
+		"allowed api read ann acme none", "not_found api read ann acme none",
+		"allowed api search ann acme " + id, "done api search ann acme " + id,
+		"allowed api restore ann acme " + id, "failed api restore ann acme " + id,
+		"allowed api change ann acme " + id, "done api change ann acme " + id,
 		"refused api change reader acme " + id, "refused api read   " + id, "refused proxy proxy reader acme ",
-		"allowed page read ann acme " + id, "allowed page delete ann acme " + id,
+		"allowed page read ann acme " + id, "done page read ann acme " + id,
+		"allowed page delete ann acme " + id, "done page delete ann acme " + id,
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the entries are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

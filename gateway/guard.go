@@ -104,14 +104,15 @@ func (g *guard) isOwnHost(host string) bool {
 func (g *Gateway) admit(r *http.Request, need Scopes) (*http.Request, error) {
 	who, err := g.guard.admit(r, need)
 	g.metrics.admitted(&who, err)
-	if failure := g.audited(r, &who, need, err); err == nil {
+	entry, failure := g.audited(r, &who, need, err)
+	if err == nil {
 		err = failure
 	}
 	if err != nil {
 		return r, err
 	}
 	r = g.guard.withoutIdentity(r)
-	return r.WithContext(context.WithValue(r.Context(), identityKey{}, who)), nil
+	return r.WithContext(context.WithValue(r.Context(), admittedKey{}, admitted{who, entry})), nil
 }
 
 // authorizeRequest returns a request to a provider that may be sent, without the
@@ -150,7 +151,7 @@ func hasCredential(h http.Header) bool {
 func (g *Gateway) authorized(need Scopes, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := g.guard.checkHost(r); err != nil {
-			_ = g.audited(r, &Identity{}, need, err) // refused in any case
+			_, _ = g.audited(r, &Identity{}, need, err) // refused in any case
 			apiError(w, http.StatusForbidden, err.Error())
 			g.logDenied(r, http.StatusForbidden, "furl")
 			return
@@ -162,7 +163,7 @@ func (g *Gateway) authorized(need Scopes, h http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		g.waitBriefly(r.Context())
-		h(w, r)
+		g.serveAudited(admittedOf(r.Context()).entry, w, func(w http.ResponseWriter) { h(w, r) })
 	}
 }
 

@@ -406,13 +406,21 @@ func (g *guard) withoutIdentity(r *http.Request) *http.Request {
 	return &out
 }
 
-type identityKey struct{}
+type admittedKey struct{}
+
+// admitted is what is known of an admitted request.
+type admitted struct {
+	who   Identity
+	entry *AuditEntry // of the audit log; nil: none
+}
+
+func admittedOf(ctx context.Context) admitted {
+	a, _ := ctx.Value(admittedKey{}).(admitted)
+	return a
+}
 
 // identityOf returns the identity in the context of an admitted request.
-func identityOf(ctx context.Context) Identity {
-	who, _ := ctx.Value(identityKey{}).(Identity)
-	return who
-}
+func identityOf(ctx context.Context) Identity { return admittedOf(ctx).who }
 
 // sessionsOf returns the sessions of an admitted request's tenant.
 func (g *Gateway) sessionsOf(r *http.Request) *session.Sessions {

@@ -164,7 +164,8 @@ func (g *Gateway) visit(w http.ResponseWriter, r *http.Request) {
 	}
 	v, err := g.guard.visitor(r, visitScope(r))
 	g.metrics.admitted(&v.Identity, err)
-	if failure := g.audited(r, &v.Identity, visitScope(r), err); err == nil {
+	entry, failure := g.audited(r, &v.Identity, visitScope(r), err)
+	if err == nil {
 		err = failure
 	}
 	if err != nil {
@@ -172,7 +173,9 @@ func (g *Gateway) visit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.waitBriefly(r.Context())
-	g.o.Page.ServePage(w, r, Visit{Sessions: g.sessions.For(v.Tenant), Compactor: g.compactorFor(), LoggedIn: v.loggedIn})
+	g.serveAudited(entry, w, func(w http.ResponseWriter) {
+		g.o.Page.ServePage(w, r, Visit{Sessions: g.sessions.For(v.Tenant), Compactor: g.compactorFor(), LoggedIn: v.loggedIn})
+	})
 }
 
 // pageError writes an error of the page: an HTML document for browsers, JSON for other

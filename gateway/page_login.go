@@ -247,7 +247,7 @@ func (g *Gateway) login(w http.ResponseWriter, r *http.Request) {
 		who = key.key.Identity()
 		who.Tenant = tenant
 	}
-	if failure := g.audited(r, &who, access.Read, err); err == nil {
+	if _, failure := g.audited(r, &who, access.Read, err); err == nil {
 		err = failure
 	}
 	if err != nil {

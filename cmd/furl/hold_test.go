@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -10,18 +9,8 @@ import (
 // furl delete refuses a session under legal hold and says why. After the release it
 // deletes it and reports what it has deleted.
 func TestHoldAndDelete(t *testing.T) {
-	provider, url := newHeld(t)
-	provider.release()
 	home := t.TempDir()
-	file, store := filepath.Join(home, "furl.yaml"), home+"/furl.db"
-	settings(t, file, "gateway: {openai: none, anthropic: "+url+"}\n")
-	p := serve(t, home, "--store", store, "--config", file)
-	resp := post(t, p.url+"/v1/messages", streamed)
-	id := resp.Header.Get("X-Furl-Session")
-	var sink bytes.Buffer
-	if _, err := sink.ReadFrom(resp.Body); err != nil || id == "" {
-		t.Fatal(id, err)
-	}
+	file, store, id := recorded(t, home, "")
 	hold, _, _ := strings.Cut(run(t, home, file, "", "hold", id[:6], "--reason", "case 17", "--store", store), " ")
 	out, err := furlCommand(home, "delete", id, "--yes", "--store", store, "--config", file).CombinedOutput()
 	if err == nil || !bytes.Contains(out, []byte("under legal hold "+hold+" (case 17)")) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -123,4 +124,23 @@ func run(t *testing.T, home, file, in string, args ...string) string {
 		t.Fatalf("furl %v: %v\n%s", args, err, &errs)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// recorded starts a gateway with a configuration file in home, to which more settings are
+// added, and sends a request through it. It returns the file, the store and the session.
+func recorded(t *testing.T, home, more string) (file, store, id string) {
+	t.Helper()
+	provider, url := newHeld(t)
+	provider.release()
+	file, store = filepath.Join(home, "furl.yaml"), filepath.Join(home, "furl.db")
+	settings(t, file, "gateway: {openai: none, anthropic: "+url+"}\n"+more)
+	p := serve(t, home, "--store", store, "--config", file)
+	resp := post(t, p.url+"/v1/messages", streamed)
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	if id = resp.Header.Get("X-Furl-Session"); id == "" {
+		t.Fatal("the request has no session")
+	}
+	return file, store, id
 }

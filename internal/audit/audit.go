@@ -10,6 +10,7 @@ package audit
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -32,9 +33,14 @@ type Entry struct {
 	// Action is what was done or tried: read, search, restore, change, export, delete,
 	// hold, release, operate, login, proxy.
 	Action string `json:"action"`
-	// Outcome is allowed or refused. An allowed action may still fail, for example
-	// because the session does not exist.
+	// Outcome is refused, or allowed before an access. A second line after the access has
+	// its result: done, not_found, refused or failed. An access without a second line was
+	// interrupted.
 	Outcome string `json:"outcome"`
+	// ID is the same in the line before an access and the line with its result.
+	ID string `json:"id,omitempty"`
+	// Status is the HTTP status of the response, if there is one.
+	Status int `json:"status,omitempty"`
 	// Via is where the request came in: api, page, mcp, cli or proxy. For a session that
 	// furl serve deletes because it has expired, it is retention.
 	Via string `json:"via"`
@@ -56,9 +62,24 @@ type Entry struct {
 
 // Outcomes of an Entry.
 const (
-	Allowed = "allowed"
-	Refused = "refused"
+	Allowed  = "allowed"
+	Refused  = "refused"
+	Done     = "done"
+	NotFound = "not_found"
+	Failed   = "failed"
 )
+
+// Allow returns the entry before an access, with a new ID.
+func (e Entry) Allow() Entry {
+	e.Outcome, e.ID = Allowed, strings.ToLower(rand.Text()[:10])
+	return e
+}
+
+// Result returns the entry after an access.
+func (e Entry) Result(outcome string) Entry {
+	e.Outcome, e.Time = outcome, time.Time{}
+	return e
+}
 
 // line is an Entry in the file, without its hash.
 type line struct {
@@ -243,7 +264,7 @@ func (l *Log) readLast() error {
 		l.seq, l.hash = seq.Seq, hash
 	}
 	if torn > 0 {
-		return l.write(Entry{Time: l.o.Now().UTC(), Action: "recover", Outcome: Allowed, Via: "log", Reason: fmt.Sprintf("removed an incomplete line of %d bytes", torn)})
+		return l.write(Entry{Time: l.o.Now().UTC(), Action: "recover", Outcome: Done, Via: "log", Reason: fmt.Sprintf("removed an incomplete line of %d bytes", torn)})
 	}
 	return nil
 }

@@ -1,18 +1,25 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
 	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/audit"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/mcpserver"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/storage"
 )
 
 // openAudit opens the audit log of the configuration, nil if there is none.
@@ -35,6 +42,52 @@ var auditedCommands = map[string]struct {
 	"furl rewind": {"change", true}, "furl fork": {"change", true}, "furl summary": {"change", true}, "furl edit-summary": {"change", true}, "furl import": {"change", false},
 	"furl delete": {"delete", true}, "furl tenants move": {"change", false}, "furl hold": {"hold", true}, "furl hold release": {"release", false},
 	"furl keys create": {"operate", false}, "furl keys revoke": {"operate", false}, "furl audit export": {"export", false},
+	"furl redact": {"change", true}, "furl backup": {"export", false}, "furl backup restore": {"change", false},
+	"furl encryption enable": {"operate", false}, "furl encryption rotate": {"operate", false}, "furl encryption destroy": {"delete", false},
+	"furl encryption export": {"operate", false}, "furl encryption import": {"operate", false},
+}
+
+// auditedCommand is the command that runs, for the line with its result.
+type auditedCommand struct {
+	config *config.Config // nil: the command has no line
+	file   string         // of the configuration
+	entry  audit.Entry
+}
+
+// finish writes down the result of the command. err is its error. A failure is a
+// warning: the command has run.
+func (a *auditedCommand) finish(errs io.Writer, err error) {
+	if a == nil || a.config == nil {
+		return
+	}
+	result := a.entry.Result(resultOf(err))
+	if held := (*storage.HeldError)(nil); errors.As(err, &held) {
+		result.Reason = held.Error()
+	}
+	if err := appendAudit(a.config, a.file, result); err != nil {
+		fmt.Fprintf(errs, "warning: %s\n", printable(err.Error()))
+	}
+}
+
+// found notes the session that the command has found by its name.
+func (a *auditedCommand) found(id furl.SessionID) {
+	if a != nil {
+		a.entry.Session = string(id)
+	}
+}
+
+// resultOf returns the outcome of an access that ended with an error, or with nil.
+func resultOf(err error) string {
+	held := (*storage.HeldError)(nil)
+	switch {
+	case err == nil:
+		return audit.Done
+	case errors.Is(err, storage.ErrNoSession), errors.Is(err, furl.ErrNotOnPath), errors.Is(err, errNoStore), errors.Is(err, fs.ErrNotExist):
+		return audit.NotFound
+	case errors.As(err, &held):
+		return audit.Refused
+	}
+	return audit.Failed
 }
 
 // auditCommandLine writes down what a command is about to do, if the configuration has an
@@ -48,7 +101,7 @@ func (p program) auditCommandLine(cmd *cobra.Command, args []string) error {
 	if err != nil || c.Audit.File == "" {
 		return nil // the command itself reports an error
 	}
-	e := audit.Entry{Action: what.action, Outcome: audit.Allowed, Via: "cli", Who: shellUser(), By: string(access.ByShell), Target: cmd.CommandPath()}
+	e := audit.Entry{Action: what.action, Via: "cli", Who: shellUser(), By: string(access.ByShell), Target: cmd.CommandPath()}
 	if what.session && len(args) > 0 {
 		e.Session = args[0]
 	}
@@ -65,23 +118,28 @@ func (p program) auditCommandLine(cmd *cobra.Command, args []string) error {
 			e.Reason = f.Value.String()
 		}
 	}
-	return appendAudit(cmd, c, file, e)
-}
-
-// appendAudit writes one entry. If it must be written, an error refuses the command.
-func appendAudit(cmd *cobra.Command, c *config.Config, file string, e audit.Entry) error {
-	log, err := openAudit(c, file)
-	if err == nil {
-		err = errors.Join(log.Append(e), log.Close())
-	}
+	e = e.Allow()
+	err = appendAudit(c, file, e)
 	switch {
 	case err == nil:
-		return nil
+		if p.audited != nil {
+			*p.audited = auditedCommand{c, file, e}
+		}
 	case c.Audit.Required:
 		return fmt.Errorf("%w; nothing was done (audit.required is set)", err)
+	default:
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", printable(err.Error()))
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", printable(err.Error()))
 	return nil
+}
+
+// appendAudit writes one entry.
+func appendAudit(c *config.Config, file string, e audit.Entry) error {
+	log, err := openAudit(c, file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(log.Append(e), log.Close())
 }
 
 // shellUser is the name of the user who runs the command.
@@ -93,15 +151,26 @@ func shellUser() string {
 	return u.Username
 }
 
-// auditMCP writes down the calls of an MCP client.
-func auditMCP(log *audit.Log, required bool) func(context.Context, string) error {
+// auditMCP writes down the calls of an MCP client and their results.
+func auditMCP(log *audit.Log, required bool, logger *slog.Logger) func(context.Context, mcpserver.Access) (func(furl.SessionID, error), error) {
 	who := shellUser()
-	return func(_ context.Context, name string) error {
-		err := log.Append(audit.Entry{Action: "read", Outcome: audit.Allowed, Via: "mcp", Who: who, By: string(access.ByShell), Target: name})
-		if err != nil && required {
-			return errors.New("the audit log cannot be written; call refused (audit.required is set)")
+	write := func(e audit.Entry) error {
+		err := log.Append(e)
+		if err != nil {
+			logger.Error("audit log cannot be written", "error", err)
 		}
-		return nil
+		return err
+	}
+	return func(_ context.Context, a mcpserver.Access) (func(furl.SessionID, error), error) {
+		e := audit.Entry{Action: a.Action, Via: "mcp", Who: who, By: string(access.ByShell), Session: a.Session, Target: a.Name}.Allow()
+		if write(e) != nil && required {
+			return nil, errors.New("the audit log cannot be written; call refused (audit.required is set)")
+		}
+		return func(session furl.SessionID, err error) {
+			result := e.Result(resultOf(err))
+			result.Session = cmp.Or(string(session), e.Session)
+			_ = write(result) // logged
+		}, nil
 	}
 }
 

@@ -48,7 +48,8 @@ func untilSignal() (ctx context.Context, stop context.CancelFunc) {
 
 // program is shared by all commands.
 type program struct {
-	policies *policy.Set // that flags and configuration can name; nil: the presets
+	policies *policy.Set     // that flags and configuration can name; nil: the presets
+	audited  *auditedCommand // the command that runs; nil: nothing is written down
 }
 
 // set returns the policies that exist without a configuration file.
@@ -67,7 +68,8 @@ func (p program) policyNames() []string { return p.set().Names() }
 func Main(args []string, policies *policy.Set, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := untilSignal()
 	defer stop()
-	cmd := root(program{policies})
+	audited := new(auditedCommand)
+	cmd := root(program{policies, audited})
 	buffered := newOutput(out)
 	cmd.SetArgs(args)
 	cmd.SetIn(in)
@@ -78,6 +80,7 @@ func Main(args []string, policies *policy.Set, in io.Reader, out, errs io.Writer
 	if full := buffered.Flush(); full != nil && err == nil {
 		err = fmt.Errorf("write the output: %w", full)
 	}
+	audited.finish(errs, err)
 	if code := (exitCode(0)); errors.As(err, &code) {
 		return int(code) // also if a signal ended the command that furl ran
 	}

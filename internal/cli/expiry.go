@@ -94,7 +94,7 @@ func (e *expiry) writeDown(info *storage.SessionInfo) {
 	if e.audit == nil {
 		return
 	}
-	err := e.audit.Append(audit.Entry{Action: "delete", Outcome: audit.Allowed, Via: "retention", Tenant: string(info.Tenant), Session: string(info.Session),
+	err := e.audit.Append(audit.Entry{Action: "delete", Outcome: audit.Done, Via: "retention", Tenant: string(info.Tenant), Session: string(info.Session),
 		Reason: "expired; last changed " + info.Newest().UTC().Format(time.RFC3339)})
 	if err != nil {
 		e.log.Error("audit log cannot be written", "error", err)

@@ -49,7 +49,7 @@ all processes that use it keep them.`,
 			defer closing(store, &err)
 			h := storage.Hold{ID: "h-" + strings.ToLower(rand.Text()[:8]), Tenant: localTenant, Reason: reason, By: shellUser(), Created: time.Now().UTC().Truncate(time.Second)}
 			if tenant != "" {
-				if h.Tenant, err = heldTenant(cmd, store, tenant); err != nil {
+				if h.Tenant, err = tenantNamed(ctx, store, tenant); err != nil {
 					return err
 				}
 			}
@@ -59,6 +59,7 @@ all processes that use it keep them.`,
 					return err
 				}
 				h.Session = info
+				f.program.audited.found(info)
 			}
 			if err := storage.ChangeHolds(ctx, store, func(holds []storage.Hold) ([]storage.Hold, error) { return append(holds, h), nil }); err != nil {
 				return fmt.Errorf("hold: %w", err)
@@ -75,15 +76,6 @@ all processes that use it keep them.`,
 	cmd.Flags().StringVar(&reason, "reason", "", "`why` the sessions are kept")
 	cmd.AddCommand(listHoldsCommand(p), releaseHoldCommand(p))
 	return cmd
-}
-
-// heldTenant returns the tenant with a name, which may have no sessions yet.
-func heldTenant(cmd *cobra.Command, store storage.Store, word string) (furl.Tenant, error) {
-	found, err := tenantNamed(cmd.Context(), store, word)
-	if err == nil || word == localName {
-		return found, err
-	}
-	return "", err
 }
 
 // sessionOf returns the session of a tenant with an id or the beginning of one.
@@ -134,23 +126,14 @@ func listHoldsCommand(p program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if f.json {
-				list := []jsonHold{}
-				for _, h := range holds {
-					list = append(list, jsonHoldOf(h))
-				}
-				return printJSON(cmd.OutOrStdout(), map[string]any{"holds": list})
+			list := make([]jsonHold, len(holds))
+			for i, h := range holds {
+				list[i] = jsonHoldOf(h)
 			}
-			if len(holds) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "No legal holds.")
-				return nil
-			}
-			t := newTable(cmd.OutOrStdout(), text("hold"), text("keeps"), text("since"), text("by"), text("reason"))
-			for _, h := range holds {
-				t.add(h.ID, heldWords(&h), h.Created.Format(time.DateOnly), h.By, h.Reason)
-			}
-			t.print()
-			return nil
+			columns := []column{text("hold"), text("keeps"), text("since"), text("by"), text("reason")}
+			return printList(cmd.OutOrStdout(), f.json, "holds", list, "No legal holds.", columns, func(h *jsonHold) []string {
+				return []string{h.ID, heldWords(&h.Hold), h.Created.Format(time.DateOnly), h.By, h.Reason}
+			})
 		},
 	}
 	f.add(cmd)

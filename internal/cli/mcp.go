@@ -174,7 +174,7 @@ func (f *mcpFlags) run(cmd *cobra.Command) (err error) {
 	}
 	if accesses != nil {
 		defer func() { err = errors.Join(err, accesses.Close()) }()
-		own.Access = auditMCP(accesses, c.Audit.Required)
+		own.Access = auditMCP(accesses, c.Audit.Required, f.log)
 	}
 	group, working := errgroup.WithContext(ctx)
 	if f.follow || c.MCP.Follow && !cmd.Flags().Changed("follow") {

@@ -119,6 +119,7 @@ func (f *storeFlags) stored(ctx context.Context, store storage.Store, name strin
 	if err != nil {
 		return nil, err
 	}
+	f.program.audited.found(s.ID())
 	return &target{Session: s, all: all, store: store}, nil
 }
 

@@ -91,7 +91,7 @@ func (s *Server) original(ctx context.Context, h recall.Handle) (*session.Origin
 			}
 		}
 	}
-	return nil, fmt.Errorf("unknown handle %.80q: the session has no such message; %s gives handles", h.String(), recalltext.ToolSearch)
+	return nil, missing(furl.ErrNotOnPath, "unknown handle %.80q: the session has no such message; %s gives handles", h.String(), recalltext.ToolSearch)
 }
 
 // originalOf returns a message or one of its blocks. tools are the names of the tools of
@@ -141,7 +141,7 @@ func (s *Server) pin(ctx context.Context, req *mcp.CallToolRequest, in pinInput)
 	}
 	spans, err := one.Spans(h.String())
 	if err != nil {
-		return nil, fmt.Errorf("unknown handle %.80q: the session has no such message; %s gives handles", h.String(), recalltext.ToolSearch)
+		return nil, missing(furl.ErrNotOnPath, "unknown handle %.80q: the session has no such message; %s gives handles", h.String(), recalltext.ToolSearch)
 	}
 	hold, done := furl.Pin, "Pinned"
 	if in.Unpin {

@@ -77,6 +77,14 @@ func (s *Server) find(ctx context.Context, name, project string) (*storage.Sessi
 	if err != nil {
 		return nil, s.failure("the search for the session", err)
 	}
+	info, err := findIn(infos, byID, name, project)
+	if found, ok := ctx.Value(foundKey{}).(*furl.SessionID); ok && err == nil {
+		*found = info.Session
+	}
+	return info, err
+}
+
+func findIn(infos []storage.SessionInfo, byID map[furl.SessionID]*storage.SessionInfo, name, project string) (*storage.SessionInfo, error) {
 	name = strings.TrimSpace(name)
 	if name == "" || name == currentSession {
 		for i := range infos {
@@ -85,9 +93,9 @@ func (s *Server) find(ctx context.Context, name, project string) (*storage.Sessi
 			}
 		}
 		if project == "" {
-			return nil, fmt.Errorf("the current session is unknown, because the client did not name its folder: pass a session from %s", toolList)
+			return nil, missing(storage.ErrNoSession, "the current session is unknown, because the client did not name its folder: pass a session from %s", toolList)
 		}
-		return nil, fmt.Errorf("no session is recorded for %s: pass a session from %s with project %q", project, toolList, allProjects)
+		return nil, missing(storage.ErrNoSession, "no session is recorded for %s: pass a session from %s with project %q", project, toolList, allProjects)
 	}
 	if info := byID[furl.SessionID(name)]; info != nil {
 		return info, nil
@@ -104,11 +112,24 @@ func (s *Server) find(ctx context.Context, name, project string) (*storage.Sessi
 	}
 	switch len(found) {
 	case 0:
-		return nil, fmt.Errorf("no session %.80q: %s lists sessions", name, toolList)
+		return nil, missing(storage.ErrNoSession, "no session %.80q: %s lists sessions", name, toolList)
 	case 1:
 		return found[0], nil
 	}
 	return nil, fmt.Errorf("%.80q is the beginning of %d session ids: pass more of it", name, len(found))
+}
+
+// missingError says what does not exist, and what to do.
+type missingError struct {
+	text  string
+	cause error
+}
+
+func (e *missingError) Error() string { return e.text }
+func (e *missingError) Unwrap() error { return e.cause }
+
+func missing(cause error, format string, args ...any) error {
+	return &missingError{fmt.Sprintf(format, args...), cause}
 }
 
 // inside reports whether a folder is a project or in it. No folder is inside "".

@@ -9,19 +9,24 @@ package mcpserver
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/readable"
 	"github.com/furlhq/furl/internal/recalltext"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // Options are the options of a Server.
@@ -34,12 +39,24 @@ type Options struct {
 	// Importing, if set, returns a sentence about recordings that are being
 	// imported, "" if there are none.
 	Importing func() string
-	// Access, if set, is called before each call of a tool and each read of a resource,
-	// with its name. An error refuses it.
-	Access func(ctx context.Context, name string) error
+	// Access, if set, is called before each call of a tool and each read of a resource. An
+	// error refuses it. The function that it returns is called afterwards with the session
+	// that was found, "" for none, and with nil or the error. That of a session or message
+	// that does not exist wraps storage.ErrNoSession or furl.ErrNotOnPath.
+	Access func(ctx context.Context, a Access) (done func(session furl.SessionID, err error), err error)
 	// Logger gets calls with their durations and failures, never their arguments or
 	// results. If nil, nothing is logged.
 	Logger *slog.Logger
+}
+
+// Access is a call of a tool or a read of a resource.
+type Access struct {
+	// Action is what it does: read, search or change.
+	Action string
+	// Name is that of the tool, or the address of the resource.
+	Name string
+	// Session is the session that the client names, "" for none.
+	Session string
 }
 
 // Server is an MCP server for the sessions of a store.
@@ -181,20 +198,53 @@ func (s *Server) failure(what string, err error) error {
 // checkAccess calls Options.Access.
 func (s *Server) checkAccess(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if s.o.Access != nil {
-			name := ""
-			switch p := req.GetParams().(type) {
-			case *mcp.CallToolParamsRaw:
-				name = p.Name
-			case *mcp.ReadResourceParams:
-				name = p.URI
-			}
-			if name != "" {
-				if err := s.o.Access(ctx, name); err != nil {
-					return nil, err
-				}
-			}
+		a, ok := accessOf(req)
+		if !ok || s.o.Access == nil {
+			return next(ctx, method, req)
 		}
-		return next(ctx, method, req)
+		done, err := s.o.Access(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		var found furl.SessionID
+		result, err := next(context.WithValue(ctx, foundKey{}, &found), method, req)
+		failure := err
+		if r, ok := result.(*mcp.CallToolResult); ok && r != nil && r.IsError {
+			failure = r.GetError()
+		}
+		_, reads := req.GetParams().(*mcp.ReadResourceParams)
+		if e, ok := errors.AsType[*jsonrpc.Error](err); ok && reads && e.Code == mcp.CodeResourceNotFound {
+			failure = storage.ErrNoSession
+		}
+		done(found, failure)
+		return result, err
 	}
+}
+
+// foundKey is the key of a *furl.SessionID in the context of a call, for the session that
+// the call has found.
+type foundKey struct{}
+
+// accessOf returns the access of a request, false if it is none.
+func accessOf(req mcp.Request) (a Access, ok bool) {
+	switch p := req.GetParams().(type) {
+	case *mcp.CallToolParamsRaw:
+		var args struct{ Handle, Session string }
+		_ = json.Unmarshal(p.Arguments, &args) // the tool reports an error
+		a = Access{Action: "read", Name: p.Name, Session: args.Session}
+		if h, err := recall.ParseHandle(args.Handle); err == nil {
+			a.Session = string(h.Session)
+		}
+		switch p.Name {
+		case recalltext.ToolSearch:
+			a.Action = "search"
+		case toolPin:
+			a.Action = "change"
+		}
+		return a, p.Name != ""
+	case *mcp.ReadResourceParams:
+		id, _, _ := strings.Cut(strings.TrimPrefix(p.URI, sessionURI), "?")
+		return Access{Action: "read", Name: p.URI, Session: id}, p.URI != ""
+	}
+	return a, false
 }
