@@ -3,11 +3,13 @@ package gateway_test
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -316,7 +318,10 @@ func FuzzIdentityHeaders(f *testing.F) {
 }
 
 // tokens is a TokenVerifier whose tokens are "token." and the tenant.
-type tokens struct{ down bool }
+type tokens struct {
+	down    bool
+	expires time.Time
+}
 
 func (tokens) Issued(s string) bool { return strings.HasPrefix(s, "token.") }
 
@@ -328,7 +333,7 @@ func (v tokens) Verify(_ context.Context, s string) (gateway.Identity, error) {
 	case name == "expired":
 		return gateway.Identity{}, errors.New("the token expired")
 	}
-	return gateway.Identity{Name: name, By: access.ByToken, Tenant: furl.Tenant(name), Scopes: access.Proxy | access.Read}, nil
+	return gateway.Identity{Name: name, By: access.ByToken, Tenant: furl.Tenant(name), Scopes: access.Proxy | access.Read, Expires: v.expires}, nil
 }
 
 // A token identifies a client by its tenant and scopes, in X-Furl-Key and as a bearer
@@ -360,5 +365,124 @@ func TestTokens(t *testing.T) {
 	down := newAccessed(t, &gateway.Options{Tokens: tokens{down: true}})
 	if code, _ := down.do(t, "POST", "/v1/messages", question, "X-Furl-Key", "token.acme"); code != 503 || len(down.seen) > 0 {
 		t.Errorf("an issuer that is down: %d", code)
+	}
+}
+
+// login enters a text in the login form, and returns the status, the body and the cookie.
+func (a *accessed) login(t testing.TB, key string) (code int, body, cookie string) {
+	t.Helper()
+	client := *a.server.Client()
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	req, err := http.NewRequest("POST", a.url+"/furl/login", strings.NewReader(url.Values{"key": {key}, "to": {"/"}}.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range resp.Cookies() {
+		cookie = c.Name + "=" + c.Value
+	}
+	return resp.StatusCode, string(text), cookie
+}
+
+// A person logs in to the page with a token, for its tenant, with its scopes, and until it
+// expires. The login is valid on gateways with the same secret of tenants.
+func TestTokenLogin(t *testing.T) {
+	now := time.Now()
+	clock := func() time.Time { return now }
+	o := gateway.Options{Tokens: tokens{expires: now.Add(time.Hour)}, TenantSecret: []byte("0123456789abcdef"), Page: testPage{}, Now: clock}
+	a, again := newAccessed(t, &o), newAccessed(t, &o)
+	o.TenantSecret = []byte("another 89abcdef")
+	other := newAccessed(t, &o)
+	if _, body := a.do(t, "GET", "/", "", "Accept", "text/html"); !strings.Contains(body, "<form") {
+		t.Errorf("without a login: %s", body)
+	}
+	for _, bad := range []string{"", "token.expired", "sk-company", "eyJ.eyJ.x"} {
+		if code, body, cookie := a.login(t, bad); code != 401 || cookie != "" || !strings.Contains(body, "token") {
+			t.Errorf("a login with %q: %d %s", bad, code, body)
+		}
+	}
+	code, body, cookie := a.login(t, "token.acme")
+	if code != 303 || cookie == "" || strings.Contains(cookie, "token.acme") {
+		t.Fatalf("a login with a token: %d %s %s", code, body, cookie)
+	}
+	for _, g := range []*accessed{a, again} {
+		if code, body := g.do(t, "GET", "/", "", "Accept", "text/html", "Cookie", cookie); code != 200 || !strings.Contains(body, `tenant="acme" loggedIn=true`) {
+			t.Errorf("the page: %d %s", code, body)
+		}
+	}
+	if code, _ := a.do(t, "POST", "/furl/sessions/x", "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin"); code != 403 {
+		t.Errorf("a change with a token that only reads: %d", code)
+	}
+	forged := strings.Replace(cookie, base64.RawURLEncoding.EncodeToString([]byte("acme")), base64.RawURLEncoding.EncodeToString([]byte("evil")), 1)
+	for name, c := range map[string]string{"another tenant": forged, "a part": strings.Replace(cookie, ".", "", 1)} {
+		if code, _ := a.do(t, "GET", "/furl/x", "", "Cookie", c); code != 401 {
+			t.Errorf("%s: %d", name, code)
+		}
+	}
+	if code, _ := other.do(t, "GET", "/furl/x", "", "Cookie", cookie); code != 401 {
+		t.Errorf("with another secret of tenants: %d", code)
+	}
+	if code, _ := a.do(t, "GET", "/furl/v1/sessions", "", "Cookie", cookie); code != 401 {
+		t.Errorf("the API with a login: %d", code)
+	}
+	now = now.Add(59 * time.Minute)
+	if code, _ := a.do(t, "GET", "/furl/x", "", "Cookie", cookie); code != 200 {
+		t.Errorf("before the token expires: %d", code)
+	}
+	now = now.Add(2 * time.Minute)
+	if code, _ := a.do(t, "GET", "/furl/x", "", "Cookie", cookie); code != 401 {
+		t.Errorf("after the token expired: %d", code)
+	}
+	down := newAccessed(t, &gateway.Options{Tokens: tokens{down: true}, Page: testPage{}})
+	if code, _, _ := down.login(t, "token.acme"); code != 503 {
+		t.Errorf("a login while the issuer is down: %d", code)
+	}
+}
+
+// With keys and tokens, the form takes both, and a token without tenants opens all sessions.
+func TestTokenOrKeyLogin(t *testing.T) {
+	ann, annKey := key(t, "ann", "", access.Client, time.Time{})
+	a := newAccessed(t, &gateway.Options{Tokens: tokens{}, Keys: access.NewKeys([]access.Key{ann}), Page: testPage{}})
+	for _, secret := range []string{annKey, "token.acme"} {
+		code, body, cookie := a.login(t, secret)
+		if code != 303 {
+			t.Fatalf("a login: %d %s", code, body)
+		}
+		if code, body := a.do(t, "GET", "/", "", "Accept", "text/html", "Cookie", cookie); code != 200 || !strings.Contains(body, `tenant="" loggedIn=true`) {
+			t.Errorf("the page: %d %s", code, body)
+		}
+	}
+	if code, body, _ := a.login(t, "sk-company"); code != 401 || !strings.Contains(body, "unknown client key, and not a token of the issuer") {
+		t.Errorf("a login with something else: %d %s", code, body)
+	}
+}
+
+// Through a trusted proxy, the page needs no login. Without the proxy, it says so instead
+// of showing a form that nothing can be entered in.
+func TestTrustedProxyOnThePage(t *testing.T) {
+	proxy := &gateway.TrustedProxy{Header: "X-Auth-User", Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	a := newAccessed(t, &gateway.Options{Proxy: proxy, TenantSecret: []byte("0123456789abcdef"), Page: testPage{}})
+	for _, r := range [][]string{{"GET", "/"}, {"GET", "/furl/sessions/x"}, {"POST", "/furl/sessions/x"}} {
+		if code, body := a.do(t, r[0], r[1], "", "Accept", "text/html", "X-Auth-User", "ann@example.com", "Sec-Fetch-Site", "same-origin"); code != 200 || !strings.Contains(body, `tenant="ann@example.com" loggedIn=false`) {
+			t.Errorf("%s %s: %d %s", r[0], r[1], code, body)
+		}
+	}
+	for _, path := range []string{"/", "/furl/login", "/furl/sessions/x"} {
+		if code, body := a.do(t, "GET", path, "", "Accept", "text/html"); code != 401 || !strings.Contains(body, "the header of its proxy") || strings.Contains(body, "<form") {
+			t.Errorf("%s without the proxy: %d %s", path, code, body)
+		}
+	}
+	if code, _, cookie := a.login(t, "anything"); code != 401 || cookie != "" {
+		t.Errorf("a login with anything: %d %s", code, cookie)
 	}
 }

@@ -202,15 +202,8 @@ func (g *guard) identify(r *http.Request, need Scopes) (who Identity, secret str
 		return who, secret, nil
 	}
 	if i := slices.IndexFunc(shown, g.isToken); i >= 0 {
-		who, err := g.tokens.Verify(r.Context(), shown[i])
-		if err != nil {
-			status := http.StatusUnauthorized
-			if errors.Is(err, access.ErrUnavailable) {
-				status = http.StatusServiceUnavailable
-			}
-			return Identity{By: access.ByToken}, "", &statusError{status, err}
-		}
-		return who, "", nil
+		who, err := g.verifyToken(r.Context(), shown[i])
+		return who, "", err
 	}
 	if g.proxy != nil && len(r.Header.Values(g.proxy.Header)) > 0 {
 		return claimed(access.ByProxy, r.Header.Get(g.proxy.Header))
@@ -226,6 +219,19 @@ func (g *guard) identify(r *http.Request, need Scopes) (who Identity, secret str
 		who.Scopes |= access.Operate
 	}
 	return who, "", nil
+}
+
+// verifyToken returns who a token of the issuer belongs to.
+func (g *guard) verifyToken(ctx context.Context, token string) (Identity, error) {
+	who, err := g.tokens.Verify(ctx, token)
+	if err != nil {
+		status := http.StatusUnauthorized
+		if errors.Is(err, access.ErrUnavailable) {
+			status = http.StatusServiceUnavailable
+		}
+		return Identity{By: access.ByToken}, &statusError{status, err}
+	}
+	return who, nil
 }
 
 func (g *guard) isToken(credential string) bool {

@@ -247,9 +247,10 @@ type loginFieldsKey struct{}
 
 // LoginFields are the fields of a login form.
 type LoginFields struct {
-	// Key reports that the field key is a client key. If it is false, the field is
-	// the API key of the provider, which identifies the tenant.
-	Key bool
+	// Key and Token report that the field key is a client key, a token, or either. If
+	// both are false, the field is the API key of the provider, which identifies the
+	// tenant.
+	Key, Token bool
 	// Credential reports that the form has a field credential too, for the
 	// provider's API key.
 	Credential bool

@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -12,17 +14,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/access"
 )
 
-// A browser cannot send a client key in a header, so a person logs in with it once and
-// gets a cookie. The cookie has the time until which it is valid, the tenant, and a
-// hash of both that is keyed by the client key. So it is valid on every gateway with
+// A browser cannot send a client key or a token in a header, so a person logs in with it
+// once and gets a cookie. The cookie has the time until which it is valid, the tenant, and
+// a hash of both that is keyed by the client key. So it is valid on every gateway with
 // the same configuration, also after a restart, and until the client key is removed.
-// It counts for the page only, because other sites can make a browser send it.
+// That of a token also has the name and the scopes, is keyed by the secret of the tenants,
+// and ends with the token. It counts for the page only, because other sites can make a
+// browser send it.
 
 const (
 	loginCookie = "furl-page"
@@ -45,8 +50,12 @@ func (g *guard) needsLogin() bool { return g.required || g.tenantBy != "" }
 
 // loginFields returns the fields that identify a visitor.
 func (g *guard) loginFields() LoginFields {
-	return LoginFields{Key: g.clientKeys, Credential: g.clientKeys && g.usesCredential()}
+	return LoginFields{Key: g.clientKeys, Token: g.tokens != nil, Credential: g.clientKeys && g.usesCredential()}
 }
+
+// hasLogin reports whether a visitor can log in with something that a form can send. Else
+// only a proxy or a certificate identifies clients.
+func (g *guard) hasLogin() bool { return g.clientKeys || g.tokens != nil || g.usesCredential() }
 
 // usesCredential reports whether the provider's credential is a part of what
 // identifies a tenant.
@@ -103,12 +112,17 @@ func withoutProxyLogin(r *http.Request) *http.Request {
 
 // loginKey is a key of the hash in the cookie, and the client key that it belongs to.
 type loginKey struct {
-	hash []byte
-	key  *access.Key // nil: the provider's credential identifies the tenant
+	hash  []byte
+	key   *access.Key // nil: a token, or the provider's credential identifies the tenant
+	token bool
 }
 
-// newLoginKeys returns the keys of the hash in the cookie: one for each client key, or
-// without client keys one for all tenants. Changing what identifies a tenant ends all
+// processSecret is the key for logins with tokens if there is no secret of tenants. They
+// end when the process does.
+var processSecret = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
+
+// newLoginKeys returns the keys of the hash in the cookie: one for each client key, one for
+// tokens, or without these one for all tenants. Changing what identifies a tenant ends all
 // logins.
 func newLoginKeys(g *guard) (keys []loginKey) {
 	derive := func(secret []byte) []byte {
@@ -119,52 +133,66 @@ func newLoginKeys(g *guard) (keys []loginKey) {
 	all := g.keys.All()
 	for i := range all {
 		if k := &all[i]; k.Scopes&(access.Read|access.Change) != 0 {
-			keys = append(keys, loginKey{derive(k.Hash[:]), k})
+			keys = append(keys, loginKey{hash: derive(k.Hash[:]), key: k})
 		}
 	}
-	if !g.clientKeys && len(g.tenantSecret) > 0 {
-		keys = append(keys, loginKey{derive(g.tenantSecret), nil})
+	switch {
+	case g.tokens != nil && len(g.tenantSecret) > 0:
+		keys = append(keys, loginKey{hash: derive(slices.Concat([]byte("token\x00"), g.tenantSecret)), token: true})
+	case g.tokens != nil:
+		keys = append(keys, loginKey{hash: derive(processSecret()), token: true})
+	case !g.clientKeys && g.usesCredential():
+		keys = append(keys, loginKey{hash: derive(g.tenantSecret)})
 	}
 	return keys
 }
 
-// newLogin returns the value of the cookie for a login with one of the login keys.
-func (g *guard) newLogin(key loginKey, tenant furl.Tenant) string {
-	claims := strconv.FormatInt(g.now().Add(loginFor).Unix(), 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(tenant))
-	return claims + "." + base64.RawURLEncoding.EncodeToString(loginHash(key.hash, claims))
+// newLogin returns the value of the cookie for a login with one of the login keys, and how
+// long it is valid.
+func (g *guard) newLogin(key loginKey, who *Identity) (value string, age time.Duration) {
+	age = loginFor
+	if left := who.Expires.Sub(g.now()); !who.Expires.IsZero() && left < age {
+		age = left
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	claims := strconv.FormatInt(g.now().Add(age).Unix(), 10) + "." + encode([]byte(who.Tenant))
+	if key.token {
+		claims += "." + encode([]byte(who.Name)) + "." + strconv.Itoa(int(who.Scopes))
+	}
+	return claims + "." + encode(loginHash(key.hash, claims)), age
 }
 
 // checkLogin returns who has the cookie of a login, and whether it is valid.
 func (g *guard) checkLogin(value string) (who Identity, ok bool) {
-	claims, hash, ok := cutLast(value, ".")
-	if !ok {
-		return who, false
-	}
-	until, name, ok := strings.Cut(claims, ".")
-	if !ok {
-		return who, false
-	}
+	claims, hash, _ := cutLast(value, ".")
 	got, err := base64.RawURLEncoding.Strict().DecodeString(hash)
 	if err != nil {
 		return who, false
 	}
-	tenant, err := base64.RawURLEncoding.Strict().DecodeString(name)
-	if err != nil {
+	i := slices.IndexFunc(g.loginKeys, func(k loginKey) bool { return hmac.Equal(got, loginHash(k.hash, claims)) })
+	if i < 0 {
 		return who, false
 	}
-	valid := false
-	for _, key := range g.loginKeys {
-		if !hmac.Equal(got, loginHash(key.hash, claims)) {
-			continue
-		}
-		valid, who = true, Identity{By: access.ByNothing, Scopes: access.Client}
-		if key.key != nil {
-			valid, who = key.key.Usable(g.now()) == nil, key.key.Identity()
-		}
+	// The gateway has written what follows.
+	key, parts := g.loginKeys[i], strings.Split(claims, ".")
+	who, ok = Identity{By: access.ByNothing, Scopes: access.Client}, true
+	switch {
+	case key.key != nil:
+		who, ok = key.key.Identity(), key.key.Usable(g.now()) == nil
+	case key.token && len(parts) == 4:
+		name, err := base64.RawURLEncoding.DecodeString(parts[2])
+		scopes, scopesErr := strconv.ParseUint(parts[3], 10, 8)
+		who, ok = Identity{Name: string(name), By: access.ByToken, Scopes: Scopes(scopes)}, err == nil && scopesErr == nil
+	case key.token:
+		return who, false
 	}
+	if len(parts) < 2 {
+		return who, false
+	}
+	tenant, err := base64.RawURLEncoding.DecodeString(parts[1])
 	who.Tenant = furl.Tenant(tenant)
-	unix, err := strconv.ParseInt(until, 10, 64)
-	return who, valid && err == nil && g.now().Unix() < unix
+	unix, unixErr := strconv.ParseInt(parts[0], 10, 64)
+	return who, ok && err == nil && unixErr == nil && g.now().Unix() < unix
 }
 
 func loginHash(key []byte, claims string) []byte {
@@ -181,49 +209,76 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// identifyLogin returns the tenant of what somebody has entered in the login form, and
-// the login key.
-func (g *guard) identifyLogin(secret, credential string) (tenant furl.Tenant, key loginKey, err error) {
+// identifyLogin returns who has entered something in the login form, and the login key.
+func (g *guard) identifyLogin(ctx context.Context, secret, credential string) (who Identity, key loginKey, err error) {
+	if g.isToken(secret) {
+		return g.tokenLogin(ctx, secret)
+	}
 	fields := g.loginFields()
-	if !fields.Key {
+	if !fields.Key && !fields.Token {
 		secret, credential = "", secret
 	}
 	found := g.keys.Find(secret)
 	for _, k := range []*access.Key{found, g.keys.Find(credential)} {
 		if k != nil && k.Scopes == access.Operate {
-			return "", key, forbidden("the operator key is for metrics, status and reload only: use a client key")
+			return who, key, forbidden("the operator key is for metrics, status and reload only: use a client key")
 		}
 	}
-	who := Identity{By: access.ByNothing}
+	who = Identity{By: access.ByNothing}
 	switch {
-	case fields.Key && secret == "":
-		return "", key, unauthorized("no client key: enter the key that your agent sends")
-	case fields.Key && found == nil:
-		return "", key, unauthorized("unknown client key")
 	case found != nil:
 		if err := found.Usable(g.now()); err != nil {
-			return "", key, &statusError{http.StatusUnauthorized, err}
+			return who, key, &statusError{http.StatusUnauthorized, err}
 		}
 		who = found.Identity()
 		who.Tenant = furl.Tenant(cmp.Or(found.Tenant, found.Name))
+	case fields.Key && secret == "":
+		return who, key, unauthorized("no client key: enter the key that your agent sends")
+	case fields.Key && fields.Token:
+		return who, key, unauthorized("unknown client key, and not a token of the issuer")
+	case fields.Key:
+		return who, key, unauthorized("unknown client key")
+	case fields.Token:
+		return who, key, unauthorized("not a token of the issuer for this gateway")
+	case !g.hasLogin():
+		return who, key, unauthorized("this gateway requires %s", g.howToIdentify())
 	}
-	i := slices.IndexFunc(g.loginKeys, func(k loginKey) bool { return k.key == found })
+	i := slices.IndexFunc(g.loginKeys, func(k loginKey) bool { return k.key == found && !k.token })
 	if i < 0 {
-		return "", key, forbidden("%s lacks the scope read", describeClient(&who))
+		return who, key, forbidden("%s lacks the scope read", describeClient(&who))
 	}
 	shown := &http.Request{Header: http.Header{}, URL: new(url.URL)}
 	if credential != "" {
 		shown.Header.Set("X-Api-Key", credential)
 	}
-	tenant, err = g.tenant(shown, &who, secret)
-	return tenant, g.loginKeys[i], err
+	who.Tenant, err = g.tenant(shown, &who, secret)
+	return who, g.loginKeys[i], err
+}
+
+// tokenLogin is identifyLogin for a token.
+func (g *guard) tokenLogin(ctx context.Context, token string) (who Identity, key loginKey, err error) {
+	if who, err = g.verifyToken(ctx, token); err != nil {
+		return who, key, err
+	}
+	if who.Scopes&(access.Read|access.Change) == 0 {
+		return who, key, forbidden("%s lacks the scope read", describeClient(&who))
+	}
+	if g.tenantBy == "" {
+		who.Tenant = ""
+	}
+	return who, g.loginKeys[slices.IndexFunc(g.loginKeys, func(k loginKey) bool { return k.token })], nil
 }
 
 // loginForm serves GET /furl/login.
 func (g *Gateway) loginForm(w http.ResponseWriter, r *http.Request) {
 	to := localTarget(r.URL.Query().Get("to"))
-	if _, err := g.guard.visitor(r, access.Read); err == nil {
+	_, err := g.guard.visitor(r, access.Read)
+	switch {
+	case err == nil:
 		http.Redirect(w, r, to, http.StatusSeeOther)
+		return
+	case !g.guard.hasLogin():
+		g.pageError(w, r, apiStatus(err), err.Error())
 		return
 	}
 	g.o.Page.ServeLogin(w, g.withLoginFields(r), http.StatusOK, to, "")
@@ -241,12 +296,7 @@ func (g *Gateway) login(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, to, http.StatusSeeOther)
 		return
 	}
-	tenant, key, err := g.guard.identifyLogin(strings.TrimSpace(r.PostForm.Get("key")), strings.TrimSpace(r.PostForm.Get("credential")))
-	who := Identity{By: access.ByNothing, Tenant: tenant}
-	if key.key != nil {
-		who = key.key.Identity()
-		who.Tenant = tenant
-	}
+	who, key, err := g.guard.identifyLogin(r.Context(), strings.TrimSpace(r.PostForm.Get("key")), strings.TrimSpace(r.PostForm.Get("credential")))
 	if _, failure := g.audited(r, &who, access.Read, err); err == nil {
 		err = failure
 	}
@@ -256,7 +306,8 @@ func (g *Gateway) login(w http.ResponseWriter, r *http.Request) {
 		g.o.Page.ServeLogin(w, g.withLoginFields(r), status, to, err.Error())
 		return
 	}
-	g.setLogin(w, r, g.guard.newLogin(key, tenant), loginFor)
+	value, age := g.guard.newLogin(key, &who)
+	g.setLogin(w, r, value, age)
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
@@ -284,7 +335,7 @@ func (g *Gateway) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	form := "/furl/login?" + url.Values{"to": {returnTo(r)}}.Encode()
 	mode, site := r.Header.Get("Sec-Fetch-Mode"), r.Header.Get("Sec-Fetch-Site")
 	switch {
-	case r.Header.Get(clientKeyHeader) != "":
+	case r.Header.Get(clientKeyHeader) != "" || !g.guard.hasLogin():
 		g.pageError(w, r, apiStatus(err), err.Error())
 	case r.Header.Get("Hx-Request") != "": // htmx opens this address in place of the response
 		w.Header().Set("Hx-Redirect", form)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/furlhq/furl"
 )
@@ -71,6 +72,8 @@ type Identity struct {
 	// of a gateway without tenants.
 	Tenant furl.Tenant
 	Scopes Scopes
+	// Expires is when a token expires, zero for other ways.
+	Expires time.Time
 }
 
 // By is a way to identify a client.

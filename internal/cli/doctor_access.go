@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/furlhq/furl/internal/audit"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/oidc"
 )
 
 // access checks the named keys and the audit log of the configuration.
@@ -34,6 +36,28 @@ func (d *gatewayDoctor) access(c *config.Config, file string) {
 		n++
 	}
 	d.found("audit log", findingFine, "", "%s, no line was changed or removed", entriesText(n))
+}
+
+// issuer checks the issuer of tokens, as it is reachable from this machine.
+func (d *gatewayDoctor) issuer(ctx context.Context, c *config.Config) {
+	address := c.Gateway.OIDC.Issuer
+	if address == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	client := *d.http
+	client.CheckRedirect = nil // a gateway follows redirects of the issuer
+	health, err := oidc.Check(ctx, address, &client)
+	switch e := (*oidc.IssuerError)(nil); {
+	case errors.As(err, &e):
+		d.found("token issuer", findingProblem, e.Cure, "%s", printable(e.Text))
+	case err != nil:
+		d.found("token issuer", findingProblem, netCure(err), "cannot connect to %s, so tokens with new keys are refused: %s", printable(address), netWords(err))
+	default:
+		d.found("token issuer", findingFine, "", "%s responds, with %s", printable(address), numbers.Count(health.Keys, "key"))
+	}
+	d.clock(health.Date, "the token issuer's")
 }
 
 // namedKeys adds the finding of the keys that can be used.

@@ -79,6 +79,7 @@ func (f *storeFlags) examineGateway(cmd *cobra.Command, address string, only boo
 	}
 	d.keys(c, file)
 	d.access(c, file)
+	d.issuer(cmd.Context(), c)
 	d.examine(cmd.Context())
 	return d.report(cmd.OutOrStdout(), f.json)
 }

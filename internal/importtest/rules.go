@@ -92,6 +92,7 @@ var rules = map[string]rule{
 	"internal/audit":           {imports: []string{"internal/filelock"}, stdlibOnly: true, offline: true},
 	"internal/certs":           {stdlibOnly: true},
 	"internal/certs/certstest": {stdlibOnly: true},
+	"internal/oidc/oidctest":   {stdlibOnly: true},
 	"internal/setup":           {imports: []string{"contrib", "internal/agents", "internal/unidiff"}, offline: true},
 	"internal/unidiff":         {pure: true},
 	"contrib":                  {stdlibOnly: true, offline: true},

@@ -112,7 +112,9 @@ func (v *Verifier) Verify(ctx context.Context, token string) (access.Identity, e
 	if err := t.Claims(&claims); err != nil {
 		return access.Identity{}, errors.New("invalid token: its claims are not an object")
 	}
-	return v.identity(claims)
+	who, err := v.identity(claims)
+	who.Expires = t.Expiry
+	return who, err
 }
 
 // ready returns the verifier of the issuer, which it asks for its configuration once.
