@@ -19,6 +19,9 @@ import (
 const beFurl = "FURL_TEST_BE_FURL"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(beAgent) != "" {
+		os.Exit(runAgent())
+	}
 	if os.Getenv(beFurl) != "" {
 		os.Exit(cli.Main(os.Args[1:], nil, os.Stdin, os.Stdout, os.Stderr))
 	}

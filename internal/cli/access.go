@@ -11,7 +11,7 @@ import (
 )
 
 // accessOptions sets who may use the gateway, apart from the keys without names.
-func accessOptions(o *gateway.Options, c *config.Config, file string) (err error) {
+func (f *serveFlags) accessOptions(o *gateway.Options, c *config.Config, file string) (err error) {
 	g := &c.Gateway
 	if o.Keys, err = namedKeys(c, file); err != nil {
 		return err
@@ -34,8 +34,10 @@ func accessOptions(o *gateway.Options, c *config.Config, file string) (err error
 			o.Limits.Tenants[furl.Tenant(name)] = limitsOf(&own)
 		}
 	}
-	o.ClientIdentity = g.TLS.ClientIdentity
-	o.ClientCertRequired = g.TLS.ClientCAFile != "" && g.TLS.ClientCert != "optional"
+	if !f.running && !f.only { // they have no TLS
+		o.ClientIdentity = g.TLS.ClientIdentity
+		o.ClientCertRequired = g.TLS.ClientCAFile != "" && g.TLS.ClientCert != "optional"
+	}
 	return nil
 }
 

@@ -63,14 +63,10 @@ func (f *storeFlags) examineGateway(cmd *cobra.Command, address string, only boo
 	if address == configuredGateway {
 		address = gatewayAt(cmp.Or(c.Gateway.Listen, config.DefaultListen), c)
 	}
-	if !strings.Contains(address, "://") {
-		address = "http://" + address
-	}
 	var err error
-	if d.url, err = url.Parse(address); err != nil || d.url.Host == "" || d.url.Scheme != "http" && d.url.Scheme != "https" {
-		return badUsage("invalid --gateway %s: expected an address such as http://%s", address, config.DefaultListen)
+	if d.url, err = gatewayURL(address); err != nil {
+		return err
 	}
-	d.url = &url.URL{Scheme: d.url.Scheme, Host: reachableHost(d.url.Host)}
 	if d.url.Scheme == "https" {
 		d.trust(c, file)
 	}
@@ -187,8 +183,8 @@ func (d *gatewayDoctor) alive(ctx context.Context) bool {
 	defer cancel()
 	resp, err := d.ask(ctx, http.MethodGet, "/healthz")
 	if err != nil {
-		state, cure := findingProblem, "start it with furl serve, or name its address: furl doctor --gateway http://HOST:PORT"
-		d.found("reachable", state, cure, "%s did not respond: %s", d.url, netWords(err))
+		cure := cmp.Or(tlsCure(err), "start it with furl serve, or name its address: furl doctor --gateway http://HOST:PORT")
+		d.found("reachable", findingProblem, cure, "%s did not respond: %s", d.url, netWords(err))
 		return false
 	}
 	defer resp.Body.Close()

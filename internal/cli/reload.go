@@ -101,7 +101,7 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) 
 	if f.hasPage(c) {
 		o.Page = s.page
 	}
-	if err := accessOptions(&o, c, file); err != nil {
+	if err := f.accessOptions(&o, c, file); err != nil {
 		return o, err
 	}
 	keys, err := keysOf(c, file)

@@ -28,10 +28,15 @@ it. When the command ends, furl says what it has recorded and saved, and exits w
 the command's exit code, or with 128 plus the signal number if a signal ended it.
 The command handles Ctrl-C. The log goes to run.log in the data folder.
 
-Claude Code gets furl's status line for this run, unless it has one of its own.`,
+Claude Code gets furl's status line for this run, unless it has one of its own.
+
+With --gateway, it uses a running gateway instead of starting one, such as that of a
+company. FURL_KEY is sent as its key. FURL_CA_FILE names a private authority of its
+certificate, FURL_CERT_FILE and FURL_CERT_KEY_FILE a certificate to send it.`,
 		Example: `  furl run -- claude
   furl run -- codex exec "fix the failing test"
-  furl run --policy auto:faithful -- python agent.py`,
+  furl run --policy auto:faithful -- python agent.py
+  furl run --gateway https://furl.internal:7410 -- claude`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
 				return badUsage(`furl run requires a command after "--", such as furl run -- claude`)
@@ -41,9 +46,15 @@ Claude Code gets furl's status line for this run, unless it has one of its own.`
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.remote != "" {
+				return f.runRemote(cmd, args)
+			}
+			return f.run(cmd, args)
+		},
 	}
 	f.add(cmd)
+	f.addRemote(cmd)
 	cmd.Flags().Lookup("listen").Usage = "`address` to listen on (default a free port)"
 	cmd.Flags().Lookup("log").Usage = "log `level`: debug, info, warn, error (default that of the configuration, else warn)"
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

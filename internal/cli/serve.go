@@ -48,6 +48,7 @@ type serveFlags struct {
 	storeFlags
 	listen, anthropic, openai, policy, window, level string
 	printEnv                                         string
+	remote                                           string // furl run and furl ui: the address of a running gateway; "": their own
 	dryRun, recall, noPage                           bool
 	running                                          bool                            // furl run
 	only                                             bool                            // furl ui: the page over an existing store, and no provider
@@ -72,6 +73,11 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.level, "log", "", "log `level`: debug, info, warn, error (default that of the configuration, else info)")
 	complete(cmd, "policy", f.program.policyNames)
 	complete(cmd, "log", func() []string { return []string{"debug", "info", "warn", "error"} })
+}
+
+// addRemote adds the flag for a running gateway.
+func (f *serveFlags) addRemote(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.remote, "gateway", "", "use the running gateway at this `URL`")
 }
 
 func serveCommand(p program) *cobra.Command {

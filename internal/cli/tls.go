@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"net/http"
@@ -21,7 +20,8 @@ func certFiles(c *config.Config, file string) certs.Files {
 }
 
 // useTLS loads the certificate of the configuration. furl run and furl ui have none:
-// they serve one person on the loopback interface.
+// they serve one person on the loopback interface. So certificates of clients identify
+// nobody there, see accessOptions.
 func (f *serveFlags) useTLS(s *settings, c *config.Config, file string) error {
 	if c.Gateway.TLS.CertFile == "" || f.running || f.only {
 		return nil
@@ -46,9 +46,18 @@ func (s *settings) certificate() func() *x509.Certificate {
 // expirySoon is the remaining time of a certificate below which furl doctor warns.
 const expirySoon = 14 * 24 * time.Hour
 
-// trust lets the doctor connect to the gateway of its own configuration, whose
-// certificate this machine's authorities may not know. It checks the files too.
+// trust lets the doctor connect with the files of the environment, and to the gateway of
+// its own configuration, whose certificate this machine's authorities may not know. It
+// checks the files too.
 func (d *gatewayDoctor) trust(c *config.Config, file string) {
+	trusted, err := clientTLS(d.getenv)
+	if err != nil {
+		d.found("environment", findingProblem, "correct the variable", "%s", printable(err.Error()))
+		return
+	}
+	defer func() {
+		d.own = &http.Client{CheckRedirect: d.http.CheckRedirect, Transport: &http.Transport{TLSClientConfig: trusted}}
+	}()
 	if c.Gateway.TLS.CertFile == "" {
 		return
 	}
@@ -57,16 +66,15 @@ func (d *gatewayDoctor) trust(c *config.Config, file string) {
 		d.found("certificate", findingProblem, "correct the files of gateway.tls; a running gateway keeps its certificate until it stops", "%s", printable(err.Error()))
 		return
 	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
+	if trusted.RootCAs == nil {
+		if trusted.RootCAs, err = x509.SystemCertPool(); err != nil {
+			trusted.RootCAs = x509.NewCertPool()
+		}
 	}
-	roots.AddCert(pair.Leaf)
-	trusted := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	trusted.RootCAs.AddCert(pair.Leaf)
 	if len(pair.Leaf.DNSNames) > 0 {
 		trusted.ServerName = pair.Leaf.DNSNames[0]
 	}
-	d.own = &http.Client{CheckRedirect: d.http.CheckRedirect, Transport: &http.Transport{TLSClientConfig: trusted}}
 }
 
 // certificate adds the finding of a running gateway's certificate.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,13 +33,43 @@ of the context over time.
 
 furl serve has the same page at its root. furl ui needs no provider and passes on no
 requests to models. It may run while furl serve uses the store, and it uses the same
-configuration. On addresses other than loopback it requires client keys.`,
+configuration. On addresses other than loopback it requires client keys.
+
+With --gateway, it opens the page of a running gateway instead, with the key and the
+certificates of the environment, see furl run.`,
 		Example: `  furl ui
   furl ui latest
-  furl ui --store old.db --listen 127.0.0.1:0 --no-open`,
+  furl ui --store old.db --listen 127.0.0.1:0 --no-open
+  furl ui --gateway https://furl.internal:7410`,
 		Args:              atMost(1),
 		ValidArgsFunction: completeSessions(&f.storeFlags),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			show := func(ctx context.Context, at string) error {
+				fmt.Fprintf(cmd.ErrOrStderr(), "furl ui listens on %s\nPress Ctrl-C to stop.\n", at)
+				if !noOpen && width(cmd.OutOrStdout()) > 0 {
+					if err := openBrowser(at); err != nil {
+						fmt.Fprintf(cmd.ErrOrStderr(), "Open this address in a browser (furl could not: %s)\n", printable(err.Error()))
+					}
+				}
+				<-ctx.Done()
+				return nil
+			}
+			if f.remote != "" {
+				if cmd.Flags().Changed("store") {
+					return badUsage("--store has no effect with --gateway, which has its own settings")
+				}
+				r, err := newRemote(f.remote, os.Getenv)
+				if err != nil {
+					return err
+				}
+				return r.serve(cmd.Context(), f.listen, func(ctx context.Context, base string) error {
+					at := base + "/"
+					if len(args) > 0 {
+						at = base + sessionPath(args[0])
+					}
+					return show(ctx, at)
+				})
+			}
 			return f.serve(cmd, uiShutdown, func(ctx context.Context, s *settings, base string) error {
 				at := base + "/"
 				if len(args) > 0 {
@@ -48,18 +79,12 @@ configuration. On addresses other than loopback it requires client keys.`,
 					}
 					at = base + path
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "furl ui listens on %s\nPress Ctrl-C to stop.\n", at)
-				if !noOpen && width(cmd.OutOrStdout()) > 0 {
-					if err := openBrowser(at); err != nil {
-						fmt.Fprintf(cmd.ErrOrStderr(), "Open this address in a browser (furl could not: %s)\n", printable(err.Error()))
-					}
-				}
-				<-ctx.Done()
-				return nil
+				return show(ctx, at)
 			})
 		},
 	}
 	f.storeFlags.add(cmd)
+	f.addRemote(cmd)
 	_ = cmd.Flags().MarkHidden("json")
 	cmd.Flags().StringVar(&f.listen, "listen", uiListen, "`address` to listen on")
 	cmd.Flags().BoolVar(&noOpen, "no-open", false, "print the address and open no browser")
@@ -83,5 +108,8 @@ func (s *settings) pagePath(ctx context.Context, name string) (string, error) {
 		}
 		id = string(found.ID())
 	}
-	return "/furl/sessions/" + url.PathEscape(id), nil
+	return sessionPath(id), nil
 }
+
+// sessionPath returns the path of a session's page.
+func sessionPath(id string) string { return "/furl/sessions/" + url.PathEscape(id) }
