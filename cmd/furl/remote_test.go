@@ -66,7 +66,7 @@ func TestRunAndPageOfAnotherGateway(t *testing.T) {
 	remote := append([]string{"run", "--gateway", p.url}, agent...)
 	for want, env := range map[string][]string{
 		"the certificate is not trusted; if it has a private authority, set FURL_CA_FILE": nil,
-		"set FURL_CERT_FILE and FURL_CERT_KEY_FILE":                                      trusting,
+		"set FURL_CERT_FILE and FURL_CERT_KEY_FILE":                                       trusting,
 	} {
 		if out, err := with(env, remote...).CombinedOutput(); err == nil || !strings.Contains(string(out), want) || strings.Contains(string(out), "agent:") {
 			t.Errorf("%v: %v\n%s, want %q", env, err, out, want)

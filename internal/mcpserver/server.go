@@ -213,7 +213,7 @@ func (s *Server) checkAccess(next mcp.MethodHandler) mcp.MethodHandler {
 			failure = r.GetError()
 		}
 		_, reads := req.GetParams().(*mcp.ReadResourceParams)
-		if e, ok := errors.AsType[*jsonrpc.Error](err); ok && reads && e.Code == mcp.CodeResourceNotFound {
+		if e, ok := errors.AsType[*jsonrpc.Error](err); ok && reads && e.Code == jsonrpc.CodeInvalidParams {
 			failure = storage.ErrNoSession
 		}
 		done(found, failure)
