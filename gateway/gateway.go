@@ -122,6 +122,9 @@ type Options struct {
 	// Reload reads the configuration again and applies it. If nil, reloading is
 	// not supported.
 	Reload func(ctx context.Context) (*Reloaded, error)
+	// Shared are the settings that must be equal on all gateways of a store, by name:
+	// keys, and what the policy depends on. The status has their fingerprints.
+	Shared map[string]string
 	// Certificate returns the certificate of the gateway's listener, for metrics and
 	// the status. If nil, its connections are not encrypted.
 	Certificate func() *x509.Certificate

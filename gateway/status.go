@@ -61,6 +61,10 @@ type Totals struct {
 	// UnknownWindows is the number of requested models with an unknown context
 	// window. Their requests are not reduced to fit.
 	UnknownWindows int `json:"unknown_windows"`
+	// Shared has a fingerprint of each setting that must be equal on all gateways of a
+	// store, by its name. Fingerprints can be compared with those of another gateway
+	// for the same salt. nil without ?salt=.
+	Shared map[string]string `json:"shared,omitempty"`
 }
 
 // status serves GET /furl/v1/status: the figures of all tenants to operators, and
@@ -90,7 +94,9 @@ func (g *Gateway) status(r *http.Request) (any, error) {
 		StoreErrors: stats.StoreErrors, Failed: exchange.Of(g.sessions).Failures(), Unrecorded: g.metrics.unrecordedCount(),
 		UnknownWindows: stats.UnknownWindows,
 	}
-	return st, nil
+	var err error
+	st.Shared, err = g.o.fingerprints(r.URL.Query().Get("salt"))
+	return st, err
 }
 
 // tenantCounts counts the requests to models in flight by tenant. It has no

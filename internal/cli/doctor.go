@@ -39,7 +39,9 @@ what can be derived from the records. Records themselves are never changed.
 With --gateway it checks a running gateway instead: whether it is reachable, ready
 and up to date, whether it delivers streams without delay, whether its providers
 and the issuer of tokens are reachable (without credentials or tokens), and whether
-the variables of this shell point to it. Each problem comes with a remedy.
+the variables of this shell point to it. Each problem comes with a remedy. With
+several addresses, separated by commas, it also says in which keys and settings the
+gateways differ.
 
 If the file of a store is truncated or damaged, --mend --to FILE copies all readable
 pages to a new store and reports what was saved and what is lost. The damaged file
@@ -47,7 +49,7 @@ is not changed. Stop all other furl processes that use it first. A store with
 encryption needs its master key for this.
 
 The exit code is 1 if a problem remains.`,
-		Example: "  furl doctor\n  furl doctor --mend --json\n  furl doctor --mend --to saved.db\n  furl doctor --gateway\n  furl doctor --gateway http://furl.internal:7410",
+		Example: "  furl doctor\n  furl doctor --mend --json\n  furl doctor --mend --to saved.db\n  furl doctor --gateway\n  furl doctor --gateway http://furl.internal:7410\n  furl doctor --gateway 10.0.0.11:7410,10.0.0.12:7410",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && running == configuredGateway {
 				return nil
@@ -117,7 +119,7 @@ The exit code is 1 if a problem remains.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&running, "gateway", "", "check the gateway at this `address` instead of the store (default that of the configuration)")
+	cmd.Flags().StringVar(&running, "gateway", "", "check the gateway at this `address`, or several, instead of the store (default that of the configuration)")
 	cmd.Flags().Lookup("gateway").NoOptDefVal = configuredGateway
 	cmd.Flags().BoolVar(&ready, "ready", false, "with --gateway: check only whether it accepts requests, for health checks")
 	cmd.Flags().StringVar(&to, "to", "", "with --mend: `file` of a new store for the readable part of a damaged one")

@@ -34,13 +34,16 @@ type finding struct {
 	Check string `json:"check"`
 	State string `json:"state"`
 	Text  string `json:"text"`
+	// Gateway is the gateway's host and port if several are checked.
+	Gateway string `json:"gateway,omitempty"`
 	// Cure is the remedy, if there is one.
 	Cure string `json:"cure,omitempty"`
 }
 
-// gatewayDoctor checks a running gateway as a client on this machine.
+// gatewayDoctor checks running gateways as a client on this machine.
 type gatewayDoctor struct {
-	url      *url.URL
+	url      *url.URL // the gateway that is checked
+	fleet    *fleetDoctor
 	key      string // for the gateway, "" for none
 	http     *http.Client
 	own      *http.Client // for the gateway; nil: http
@@ -56,27 +59,47 @@ const configuredGateway = "configured"
 // doctorTimeout limits each request.
 const doctorTimeout = 15 * time.Second
 
-// examineGateway is furl doctor --gateway.
-func (f *storeFlags) examineGateway(cmd *cobra.Command, address string, only bool) error {
+// examineGateway is furl doctor --gateway. addresses are separated by commas.
+func (f *storeFlags) examineGateway(cmd *cobra.Command, addresses string, only bool) error {
 	d := &gatewayDoctor{getenv: os.Getenv, now: time.Now, http: plainClient()}
 	c, file := d.config(f.config, f.program)
-	if address == configuredGateway {
-		address = gatewayAt(cmp.Or(c.Gateway.Listen, config.DefaultListen), c)
+	if addresses == configuredGateway {
+		addresses = gatewayAt(cmp.Or(c.Gateway.Listen, config.DefaultListen), c)
 	}
-	var err error
-	if d.url, err = gatewayURL(address); err != nil {
-		return err
+	var all []*url.URL
+	for address := range strings.SplitSeq(addresses, ",") {
+		u, err := gatewayURL(strings.TrimSpace(address))
+		if err != nil {
+			return err
+		}
+		all = append(all, u)
 	}
-	if d.url.Scheme == "https" {
-		d.trust(c, file)
+	if !only {
+		d.keys(c, file)
+		d.access(c, file)
+		d.issuer(cmd.Context(), c)
+	}
+	if len(all) > 1 {
+		d.fleet = newFleetDoctor()
+	}
+	for _, d.url = range all {
+		if d.own = nil; d.url.Scheme == "https" {
+			d.trust(c, file)
+		}
+		if only {
+			if err := d.ready(cmd.Context()); err != nil {
+				return err
+			}
+			continue
+		}
+		d.examine(cmd.Context())
 	}
 	if only {
-		return d.ready(cmd.Context())
+		return nil
 	}
-	d.keys(c, file)
-	d.access(c, file)
-	d.issuer(cmd.Context(), c)
-	d.examine(cmd.Context())
+	if d.fleet != nil {
+		d.compare()
+	}
 	return d.report(cmd.OutOrStdout(), f.json)
 }
 
@@ -95,7 +118,11 @@ func plainClient() *http.Client {
 }
 
 func (d *gatewayDoctor) found(check, state, cure, format string, args ...any) {
-	d.findings = append(d.findings, finding{check, state, fmt.Sprintf(format, args...), cure})
+	f := finding{Check: check, State: state, Text: fmt.Sprintf(format, args...), Cure: cure}
+	if d.fleet != nil && d.url != nil {
+		f.Gateway = d.url.Host
+	}
+	d.findings = append(d.findings, f)
 }
 
 // config reads the configuration file. An error is a finding.
@@ -130,17 +157,18 @@ func (d *gatewayDoctor) keys(c *config.Config, file string) {
 }
 
 func (d *gatewayDoctor) examine(ctx context.Context) {
-	if !d.alive(ctx) {
+	if d.alive(ctx) {
+		if st := d.status(ctx); st != nil {
+			d.clock(st.Now, "the gateway's")
+			d.stream(ctx)
+			d.provider(ctx, "anthropic", st.Anthropic)
+			d.provider(ctx, "openai", st.OpenAI)
+			d.fleet.add(d.url.Host, st)
+		}
+	}
+	if d.fleet == nil { // the shell's variables name one gateway, or a balancer
 		d.environment()
-		return
 	}
-	if st := d.status(ctx); st != nil {
-		d.clock(st.Now, "the gateway's")
-		d.stream(ctx)
-		d.provider(ctx, "anthropic", st.Anthropic)
-		d.provider(ctx, "openai", st.OpenAI)
-	}
-	d.environment()
 }
 
 // ask sends a request to the gateway.
@@ -200,7 +228,7 @@ func (d *gatewayDoctor) alive(ctx context.Context) bool {
 func (d *gatewayDoctor) status(ctx context.Context) *gateway.Status {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	resp, err := d.ask(ctx, http.MethodGet, "/furl/v1/status")
+	resp, err := d.ask(ctx, http.MethodGet, "/furl/v1/status"+d.fleet.query())
 	if err != nil {
 		d.found("status", findingProblem, "", "the gateway's API did not respond: %s", netWords(err))
 		return nil
@@ -311,7 +339,7 @@ func (d *gatewayDoctor) stream(ctx context.Context) {
 
 // provider sends a request without credentials to a provider.
 func (d *gatewayDoctor) provider(ctx context.Context, name, address string) {
-	if address == "" {
+	if address == "" || d.fleet.asked(address) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
@@ -350,10 +378,14 @@ func (d *gatewayDoctor) report(w io.Writer, asJSON bool) error {
 	}
 	var err error
 	if asJSON {
-		err = printJSON(w, map[string]any{"findings": d.findings, "problems": problems, "gateway": d.url.String()})
+		out := map[string]any{"findings": d.findings, "problems": problems}
+		if d.fleet == nil {
+			out["gateway"] = d.url.String()
+		}
+		err = printJSON(w, out)
 	} else {
 		for _, f := range d.findings {
-			if _, err = fmt.Fprintf(w, "%-8s %s: %s\n", f.State, f.Check, f.Text); err == nil && f.Cure != "" {
+			if _, err = fmt.Fprintf(w, "%-8s %s: %s\n", f.State, strings.TrimSpace(f.Gateway+" "+f.Check), f.Text); err == nil && f.Cure != "" {
 				_, err = fmt.Fprintf(w, "%-8s   %s\n", "", f.Cure)
 			}
 		}

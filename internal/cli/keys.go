@@ -57,29 +57,34 @@ func readKeys(setting, variable, name, file string) (keys []string, err error) {
 
 // masterOf returns the master keys of a configuration, nil if it has none.
 func masterOf(c *config.Config, file string) (encrypted.Master, error) {
-	text := ""
-	if name := c.Encryption.KeyFile; name != "" {
-		data, err := readPrivate(config.Beside(file, name))
-		if err != nil {
-			return nil, fmt.Errorf("encryption.key_file: %w", err)
-		}
-		text = string(data) + "\n"
-	}
-	if name := c.Encryption.KeyEnv; name != "" {
-		value := os.Getenv(name)
-		if value == "" {
-			return nil, fmt.Errorf("encryption.key_env: $%s has no key; set it where furl runs", name)
-		}
-		text += value
-	}
+	text, err := masterText(c, file)
 	if text == "" {
-		return nil, nil
+		return nil, err
 	}
 	m, err := encrypted.ParseMaster(text)
 	if err != nil {
 		return nil, fmt.Errorf("encryption.key_file and encryption.key_env: %w", err)
 	}
 	return m, nil
+}
+
+// masterText returns the master keys in their written form, one per line.
+func masterText(c *config.Config, file string) (text string, err error) {
+	if name := c.Encryption.KeyFile; name != "" {
+		data, err := readPrivate(config.Beside(file, name))
+		if err != nil {
+			return "", fmt.Errorf("encryption.key_file: %w", err)
+		}
+		text = string(data) + "\n"
+	}
+	if name := c.Encryption.KeyEnv; name != "" {
+		value := os.Getenv(name)
+		if value == "" {
+			return "", fmt.Errorf("encryption.key_env: $%s has no key; set it where furl runs", name)
+		}
+		text += value
+	}
+	return text, nil
 }
 
 // keysIn splits a text into keys. Items that start with # are comments.

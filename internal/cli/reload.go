@@ -105,7 +105,11 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) 
 		return o, err
 	}
 	keys, err := keysOf(c, file)
+	if err != nil {
+		return o, err
+	}
 	o.ClientKeys, o.OperatorKeys = keys.clients, keys.operators
+	o.Shared, err = f.shared(s, c, file, &o)
 	return o, err
 }
 

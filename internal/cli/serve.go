@@ -127,6 +127,7 @@ type settings struct {
 	indexer  *recall.Indexer // nil: furl ui
 	vectors  *recall.Vectors // nil: no embeddings
 	tenants  []byte          // key of the hash that identifies tenants; nil: a single tenant
+	master   string          // master keys of the store's encryption; "": none
 	page     *web.Page
 	traces   *traces       // nil: tracing is off
 	tls      *certs.Server // nil: connections are not encrypted
@@ -174,6 +175,9 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 		if s.tenants, err = tenantSecret(); err != nil {
 			return nil, err
 		}
+	}
+	if s.master, err = masterText(c, file); err != nil {
+		return nil, err
 	}
 	if err := f.useTLS(s, c, file); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package cli
 import (
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -72,7 +73,8 @@ func (d *gatewayDoctor) trust(c *config.Config, file string) {
 		}
 	}
 	trusted.RootCAs.AddCert(pair.Leaf)
-	if len(pair.Leaf.DNSNames) > 0 {
+	// Other gateways may have certificates with other names.
+	if host := d.url.Hostname(); len(pair.Leaf.DNSNames) > 0 && (host == "localhost" || net.ParseIP(host) != nil) {
 		trusted.ServerName = pair.Leaf.DNSNames[0]
 	}
 }

@@ -52,6 +52,34 @@ gateway: {listen: "127.0.0.1:9", tenants: true, refuse: true}
 	}
 }
 
+// Every key of a file either is compared between gateways, or may differ.
+func TestShared(t *testing.T) {
+	a, err := Parse("a", []byte("store: a.db\npolicies: {lean: {stages: [clip]}}\ngateway: {listen: \"127.0.0.1:9\", client_keys_file: a, tenants: true}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Parse("b", []byte("store: b.db\npolicies: {lean: {stages: [mask]}}\ngateway: {listen: \"127.0.0.1:8\", client_keys_file: b, tenant_by: both}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, other := a.Shared(), b.Shared()
+	var differ []string
+	for key := range shared {
+		if shared[key] != other[key] {
+			differ = append(differ, key)
+		}
+	}
+	if want := []string{"policies", "gateway.tenants", "gateway.tenant_by"}; !sameSet(differ, want) {
+		t.Errorf("different are %v, want %v", differ, want)
+	}
+	for _, key := range mayDiffer {
+		group, name, _ := strings.Cut(key, ".")
+		if !hasKey(reflect.ValueOf(*a), group, name) {
+			t.Errorf("there is no key %s", key)
+		}
+	}
+}
+
 func hasKey(v reflect.Value, group, name string) bool {
 	for field := range v.Type().Fields() {
 		if field.Tag.Get("yaml") == group {
