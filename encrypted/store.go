@@ -277,15 +277,11 @@ func (s *Store) sameMeta(ctx context.Context, key furl.SessionKey, k *keys, b *s
 
 // info returns what the store below tells of a session, nil if there is none.
 func (s *Store) info(ctx context.Context, key furl.SessionKey) (*storage.SessionInfo, error) {
-	for info, err := range s.inner.Sessions(ctx, key.Tenant, storage.SessionQuery{Prefix: string(key.Session)}) {
-		if err != nil {
-			return nil, err
-		}
-		if info.Session == key.Session {
-			return &info, nil
-		}
+	info, err := storage.Info(ctx, s.inner, key)
+	if errors.Is(err, storage.ErrNoSession) {
+		return nil, nil
 	}
-	return nil, nil
+	return &info, err
 }
 
 // errPlain is the error for data that is not encrypted, of a tenant that has no

@@ -112,6 +112,16 @@ func TestCitusCommands(t *testing.T) {
 				t.Errorf("%s of session %d sends %d commands to nodes, want one with %s:\n%s", tt.name, i, len(writes), tt.want, strings.Join(writes, "\n"))
 			}
 		}
+		if err := record(0, 1)(); err != nil {
+			t.Fatal(err)
+		}
+		logs.sent(t)
+		if _, err := storage.Info(t.Context(), s, key); err != nil {
+			t.Fatal(err)
+		}
+		if sent := logs.sent(t); len(sent) != 1 {
+			t.Errorf("the description of session %d takes %d commands to nodes, want 1:\n%s", i, len(sent), strings.Join(sent, "\n"))
+		}
 	}
 }
 

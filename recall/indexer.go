@@ -199,15 +199,11 @@ func (x *Indexer) indexTouched(ctx context.Context, list []touchedSession) {
 
 // isExtended reports whether another process has appended to a touched session.
 func (x *Indexer) isExtended(ctx context.Context, t touchedSession) (bool, error) {
-	for info, err := range x.store.Sessions(ctx, t.key.Tenant, storage.SessionQuery{Prefix: string(t.key.Session)}) {
-		if err != nil {
-			return false, err
-		}
-		if info.Session == t.key.Session {
-			return info.Records > t.last, nil
-		}
+	info, err := storage.Info(ctx, x.store, t.key)
+	if errors.Is(err, storage.ErrNoSession) { // deleted
+		return false, nil
 	}
-	return false, nil // deleted
+	return info.Records > t.last, err
 }
 
 func (x *Indexer) knownTenants() []furl.Tenant {

@@ -69,15 +69,11 @@ func (a *shared) reserve(s *Session, n int64) error {
 
 // storedInfo returns the store's description of a session, and whether it exists.
 func (a *shared) storedInfo(ctx context.Context, key furl.SessionKey) (storage.SessionInfo, bool, error) {
-	for info, err := range a.store.Sessions(ctx, key.Tenant, storage.SessionQuery{Prefix: string(key.Session)}) {
-		if err != nil {
-			return info, false, err
-		}
-		if info.Session == key.Session {
-			return info, true, nil
-		}
+	info, err := storage.Info(ctx, a.store, key)
+	if errors.Is(err, storage.ErrNoSession) {
+		return info, false, nil
 	}
-	return storage.SessionInfo{}, false, nil
+	return info, err == nil, err
 }
 
 // trim evicts the least recently used sessions above the limits, and returns the

@@ -135,7 +135,7 @@ type redactionStep struct {
 
 // prepareRedaction reads a session and returns the next step.
 func prepareRedaction(ctx context.Context, store storage.Store, rewriter storage.Rewriter, key furl.SessionKey, r *Redaction) (*redactionStep, error) {
-	info, err := infoOf(ctx, store, key)
+	info, err := storage.Info(ctx, store, key)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func prepareRedaction(ctx context.Context, store storage.Store, rewriter storage
 		return nil, err
 	}
 	if d.report.Found == 0 {
-		return &redactionStep{report: d.report, finish: finishRedaction(info, head, r.By)}, nil
+		return &redactionStep{report: d.report, finish: finishRedaction(&info, head, r.By)}, nil
 	}
 	d.report.Requests = len(exchanges)
 	w.Put = append(w.Put, exchanges...)
@@ -230,18 +230,6 @@ func finishRedaction(info *storage.SessionInfo, head furl.Seq, by furl.Actor) *s
 func movesHead(r furl.Record) bool {
 	_, ok := r.Body.(*furl.Head)
 	return ok
-}
-
-func infoOf(ctx context.Context, store storage.Store, key furl.SessionKey) (*storage.SessionInfo, error) {
-	for info, err := range store.Sessions(ctx, key.Tenant, storage.SessionQuery{Prefix: string(key.Session)}) {
-		if err != nil {
-			return nil, err
-		}
-		if info.Session == key.Session {
-			return &info, nil
-		}
-	}
-	return nil, storage.ErrNoSession
 }
 
 // redactor replaces texts of a session.

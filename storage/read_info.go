@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 
 	"github.com/furlhq/furl"
 )
@@ -33,4 +34,12 @@ func ReadInfo(ctx context.Context, s Store, key furl.SessionKey, after furl.Seq)
 		}
 	}
 	return SessionInfo{}, nil, fmt.Errorf("read session %.140q: %w", key.Session, ErrNoSession)
+}
+
+// Info returns the description of a session, by ReadInfo without records. On a store that is
+// divided over servers it asks one of them, where Sessions asks all. A session that does not
+// exist is an error wrapping ErrNoSession.
+func Info(ctx context.Context, s Store, key furl.SessionKey) (SessionInfo, error) {
+	info, _, err := ReadInfo(ctx, s, key, math.MaxInt64)
+	return info, err
 }
