@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -31,7 +30,10 @@ var setups = []struct {
 	store    string
 	gateways int
 	sticky   bool // a conversation stays on its gateway
-}{{"sqlite", 1, false}, {"postgres", 1, false}, {"postgres", 2, false}, {"postgres", 4, false}, {"postgres", 8, false}, {"postgres", 4, true}}
+}{
+	{"sqlite", 1, false}, {"postgres", 1, false}, {"postgres", 2, false}, {"postgres", 4, false}, {"postgres", 8, false}, {"postgres", 4, true},
+	{"citus", 1, false}, {"citus", 4, false},
+}
 
 // BenchmarkFleet measures what a request costs in the gateways and in the store. Each
 // request of a conversation goes to another gateway; in "sticky" fleets all go to one. All
@@ -40,9 +42,10 @@ var setups = []struct {
 //
 // FURL_FLEET_REQUESTS is the number of requests of a round (600), FURL_FLEET_ROUNDS the number of
 // rounds (5). FURL_FLEET_GATEWAYS selects fleets by their number of gateways, such as 1,4.
-// FURL_FLEET_STORE is the URL of another store, such as a Citus cluster; FURL_PROGRAM names a furl
-// that is built already. What counts are CPU seconds and bytes, which do not depend on the load of
-// the machine as times do.
+// FURL_FLEET_STORE is the URL of another store; FURL_PROGRAM names a furl that is built already.
+// Fleets on Citus are measured if FURL_CITUS names the folder with the script of a cluster; they
+// share one. What counts are CPU seconds and bytes, which do not depend on the load of the machine
+// as times do.
 func BenchmarkFleet(b *testing.B) {
 	requests, rounds := numberOf("FURL_FLEET_REQUESTS", 600), numberOf("FURL_FLEET_ROUNDS", 5)
 	program := os.Getenv("FURL_PROGRAM")
@@ -55,9 +58,15 @@ func BenchmarkFleet(b *testing.B) {
 		}
 	}
 	other, only := os.Getenv("FURL_FLEET_STORE"), os.Getenv("FURL_FLEET_GATEWAYS")
+	cluster := ""
+	if os.Getenv(pgtest.CitusEnv) != "" {
+		cluster = pgtest.Citus(b).URL(pgtest.Coordinator)
+	}
 	var all []*fleet
 	for _, m := range setups {
-		if only != "" && !slices.Contains(strings.Split(only, ","), strconv.Itoa(m.gateways)) || other != "" && m.store != "postgres" {
+		switch {
+		case only != "" && !slices.Contains(strings.Split(only, ","), strconv.Itoa(m.gateways)),
+			other != "" && m.store != "postgres", m.store == "citus" && cluster == "":
 			continue
 		}
 		name, store := m.store, other
@@ -66,6 +75,8 @@ func BenchmarkFleet(b *testing.B) {
 			name = "other"
 		case m.store == "sqlite":
 			store = filepath.Join(b.TempDir(), "furl.db")
+		case m.store == "citus":
+			store = cluster
 		default:
 			store = pgtest.URL(b)
 		}
@@ -319,62 +330,119 @@ func usageOf(b *testing.B, s *server, pids []int) (u usage) {
 	if s == nil {
 		return u
 	}
-	err := s.conn.QueryRow(b.Context(), `
-		select (select xact_commit from pg_stat_database where datname = current_database()), (select wal_bytes from pg_stat_wal)::float8,
-		pg_database_size(current_database())`).Scan(&u.transactions, &u.wal, &u.size)
-	if err != nil {
-		b.Fatal(err)
-	}
-	rows, err := s.conn.Query(b.Context(), `select pid from pg_stat_activity where pid <> pg_backend_pid() and (datname is null or datname = current_database())`)
-	if err != nil {
-		b.Fatal(err)
-	}
-	servers, err := pgx.CollectRows(rows, pgx.RowTo[int])
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, pid := range servers {
-		u.server += cpuOf(pid)
+	for _, node := range s.nodes {
+		var transactions, wal, size float64
+		err := node.QueryRow(b.Context(), `
+			select (select xact_commit from pg_stat_database where datname = current_database()), (select wal_bytes from pg_stat_wal)::float8,
+			pg_database_size(current_database())`).Scan(&transactions, &wal, &size)
+		if err != nil {
+			b.Fatal(err)
+		}
+		u.transactions, u.wal, u.size = u.transactions+transactions, u.wal+wal, u.size+size
+		for _, pid := range s.processes(b, node) {
+			u.server += cpuOf(pid)
+		}
 	}
 	return u
 }
 
-// cpuOf returns the CPU seconds of a process, 0 if it is unknown.
-func cpuOf(pid int) float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// processes returns the processes of a node that work for the store. Nodes of Citus connect to
+// each other, for single statements too, so there it is the process that has started and
+// ended all others, with those that run.
+func (s *server) processes(b *testing.B, node *pgx.Conn) []int {
+	if len(s.nodes) == 1 {
+		return numbersOf(b, node, `select pid from pg_stat_activity where pid <> pg_backend_pid() and (datname is null or datname = current_database())`)
+	}
+	parent := int(statOf(int(node.PgConn().PID()))[1])
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent))
 	if err != nil {
-		return 0
+		b.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	f := strings.Fields(rest)
-	if len(f) < 13 {
-		return 0
+	pids := []int{parent}
+	for word := range strings.FieldsSeq(string(text)) {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			b.Fatal(err)
+		}
+		pids = append(pids, pid)
 	}
-	user, err1 := strconv.ParseFloat(f[11], 64)
-	system, err2 := strconv.ParseFloat(f[12], 64)
-	if errors.Join(err1, err2) != nil {
-		return 0
-	}
-	return (user + system) / 100 // clock ticks on all Linux systems
+	return pids
 }
 
-// server is a connection to the database server.
-type server struct{ conn *pgx.Conn }
+func numbersOf(b *testing.B, conn *pgx.Conn, sql string) []int {
+	rows, err := conn.Query(b.Context(), sql)
+	if err != nil {
+		b.Fatal(err)
+	}
+	numbers, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	if err != nil {
+		b.Fatal(err)
+	}
+	return numbers
+}
+
+// cpuOf returns the CPU seconds of a process and of its children that have ended, 0 if it is
+// unknown.
+func cpuOf(pid int) float64 {
+	f := statOf(pid)
+	return (f[11] + f[12] + f[13] + f[14]) / 100 // clock ticks on all Linux systems
+}
+
+// statOf returns the numbers in /proc/PID/stat after the process's name and state, from
+// index 1 on; zeros if it is unknown.
+func statOf(pid int) (f [15]float64) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return f
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	for i, word := range strings.Fields(rest) {
+		if i > 0 && i < len(f) {
+			f[i], _ = strconv.ParseFloat(word, 64)
+		}
+	}
+	return f
+}
+
+// server is a connection to the database server, on Citus to each node.
+type server struct{ nodes []*pgx.Conn }
 
 // openServer connects to the server of a store; nil for a file.
 func openServer(b *testing.B, store string) *server {
 	if !strings.Contains(store, "://") {
 		return nil
 	}
-	conn, err := pgx.Connect(b.Context(), store)
-	if err != nil {
+	connect := func(port int) *pgx.Conn {
+		config, err := pgx.ParseConfig(store)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if port != 0 {
+			config.Port = uint16(port)
+		}
+		conn, err := pgx.ConnectConfig(b.Context(), config)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return conn
+	}
+	s := &server{nodes: []*pgx.Conn{connect(0)}}
+	var citus bool
+	if err := s.nodes[0].QueryRow(b.Context(), `select to_regclass('pg_dist_node') is not null`).Scan(&citus); err != nil {
 		b.Fatal(err)
 	}
-	return &server{conn}
+	if citus { // all nodes are on this machine
+		for _, port := range numbersOf(b, s.nodes[0], `select nodeport from pg_dist_node where groupid > 0`) {
+			s.nodes = append(s.nodes, connect(port))
+		}
+	}
+	return s
 }
 
 func (s *server) close() {
 	if s != nil {
-		_ = s.conn.Close(context.Background())
+		for _, node := range s.nodes {
+			_ = node.Close(context.Background())
+		}
 	}
 }

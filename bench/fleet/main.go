@@ -54,7 +54,7 @@ func (f *figures) measuredTable() string {
 			server = fmt.Sprintf("%.1f | %.1f | %.1f | %.1f", p.ServerCPU, p.Transactions, p.WAL/1000, p.Growth/1000)
 		}
 		times := "–"
-		if one := f.point("postgres", 1); p.ServerCPU > 0 {
+		if one := f.point(strings.TrimSuffix(p.Store, ", sticky"), 1); p.ServerCPU > 0 {
 			times = fmt.Sprintf("%.2f×", (p.GatewayCPU+p.ServerCPU)/(one.GatewayCPU+one.ServerCPU))
 		}
 		fmt.Fprintf(&out, "| %s | %d | %.1f | %s | %.0f | %s |\n", p.Store, p.Gateways, p.GatewayCPU, server, p.Provider/1000, times)
