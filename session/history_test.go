@@ -67,11 +67,16 @@ func (m *accountedSession) step(rt *rapid.T) {
 	model := rapid.SampledFrom([]string{"claude-sonnet-4-5", "claude-sonnet-4-5", "gpt-5", "no-such-model"}).Draw(rt, "model")
 	dry := rapid.IntRange(0, 5).Draw(rt, "dry") == 0
 	// As clients of providers with two lifetimes: they write what they have requested.
+	// Those of OpenAI request none: the log does not have what they requested.
 	lifetime := rapid.SampledFrom([]time.Duration{0, 5 * time.Minute, time.Hour}).Draw(rt, "lifetime")
+	requested := lifetime
+	if model == "gpt-5" {
+		requested = 0
+	}
 	var fit *session.Fit
 	d, err := transact.OfSession(m.s).(transact.Session[*session.Fit]).Prepare(ctx, transact.Preparation[*session.Fit]{
 		Prompt: func(transact.Tx[*session.Fit]) transact.Prompt {
-			return transact.Prompt{Model: model, DryRun: dry, Cache: protocol.CacheRequest{Lifetime: lifetime, HourTail: -1}, Digest: furl.Digest{byte(rapid.IntRange(0, 1).Draw(rt, "tools"))}}
+			return transact.Prompt{Model: model, DryRun: dry, Cache: protocol.CacheRequest{Lifetime: requested, HourTail: -1}, Digest: furl.Digest{byte(rapid.IntRange(0, 1).Draw(rt, "tools"))}}
 		},
 		Encode: func(_ transact.Tx[*session.Fit], f *session.Fit) error { fit = f; return nil },
 	})
@@ -86,10 +91,12 @@ func (m *accountedSession) step(rt *rapid.T) {
 	size := fit.Plan.After + rapid.IntRange(0, 300).Draw(rt, "more")
 	read := rapid.IntRange(0, size).Draw(rt, "read")
 	usage := furl.Usage{CacheRead: read, Output: 50}
-	switch lifetime {
-	case 0:
+	switch {
+	case model == "gpt-5":
+		usage.Input = size - read
+	case lifetime == 0:
 		usage = rapid.SampledFrom([]furl.Usage{{Input: size, Output: 50}, {}}).Draw(rt, "usage")
-	case time.Hour:
+	case lifetime == time.Hour:
 		usage.CacheWrite1h = size - read + 1
 	default:
 		usage.CacheWrite = size - read + 1
