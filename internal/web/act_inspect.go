@@ -10,7 +10,7 @@ func (m *moment) isNow() bool { return m.request == 0 && m.branch == 0 }
 
 // actOn returns a button for messages or reductions of the session.
 func (m *moment) actOn(what, label, key string, query ...string) button {
-	return button{ID: m.id, What: what, Label: label, Key: key, Query: values(query...)}
+	return button{ID: m.s.ID(), What: what, Label: label, Key: key, Query: values(query...)}
 }
 
 // reductionActs returns the actions on a reduction.

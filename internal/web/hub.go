@@ -230,7 +230,7 @@ func (p *Page) liveRow(s *session.Session, seq furl.Seq) string {
 	v := &visit{p: p, s: s}
 	var b bytes.Buffer
 	err := v.read(func(snap *snapshot) error {
-		m := &moment{id: s.ID(), snap: snap, state: snap.log.State(), model: s.Model(s.Meta().Model)}
+		m := &moment{s: s, snap: snap, state: snap.log.State(), model: s.Model(s.Meta().Model)}
 		if i, ok := m.state.Find(seq); ok {
 			return pages().ExecuteTemplate(&b, "message", m.message(i))
 		}

@@ -11,7 +11,7 @@ import (
 // moment is what a page shows of a session: the current state, or the state that a
 // request was sent for.
 type moment struct {
-	id      furl.SessionID
+	s       *session.Session
 	snap    *snapshot
 	state   *furl.State
 	view    *furl.View
@@ -23,6 +23,7 @@ type moment struct {
 	// requests are the requests of the current path, in order, nil unless the address names
 	// one or the handler uses visit.readRequests.
 	requests []session.Request
+	scaled   *session.Scale // nil until scale is used
 }
 
 // sent returns the request that the moment is of, nil for the current state.
@@ -33,9 +34,31 @@ func (m *moment) sent() *session.Request {
 	return &m.requests[m.request-1]
 }
 
+// scale returns what converts the parts of the prompt into the provider's tokens.
+func (m *moment) scale() session.Scale {
+	if m.scaled == nil {
+		m.scaled = new(session.Scale)
+		if q := m.sent(); q != nil {
+			*m.scaled = q.Scale
+		} else {
+			*m.scaled = m.s.Composition(m.name).Scale
+		}
+	}
+	return *m.scaled
+}
+
+// tokens returns the size of a block in the provider's tokens, as the ribbon draws it:
+// what a call or a result costs beyond its text stays visible when its text is hidden.
+func (m *moment) tokens(counted int, b *furl.Block, hidden bool) int {
+	if hidden {
+		return m.scale().Of(counted, 0)
+	}
+	return m.scale().Of(counted, items(b))
+}
+
 // moment reads the request parameter "request".
 func (v *visit) moment(snap *snapshot) (*moment, error) {
-	m := &moment{id: v.s.ID(), snap: snap, requests: v.requests}
+	m := &moment{s: v.s, snap: snap, requests: v.requests}
 	head := snap.log.Head()
 	model := v.s.Meta().Model
 	if v.r.FormValue("branch") != "" {

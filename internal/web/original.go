@@ -141,5 +141,5 @@ func (m *moment) mediaAddress(at string, n int) string {
 	if at == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s/sessions/%s/media?at=%s&n=%d", prefix, m.id, at, n)
+	return fmt.Sprintf("%s/sessions/%s/media?at=%s&n=%d", prefix, m.s.ID(), at, n)
 }

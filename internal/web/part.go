@@ -50,7 +50,7 @@ type part struct {
 	At     string // its handle in addresses, such as "12.0"; "" for a marker of the view
 	Kind   kind
 	Title  string // of a call or a result
-	Tokens int
+	Tokens int    // the provider's
 	Error  bool
 	// Hidden reports that the model does not see it as recorded; By is the reduction.
 	Hidden bool
@@ -76,7 +76,7 @@ type picture struct {
 
 // part returns a block.
 func (m *moment) part(pos furl.Pos, msg *furl.Message, b *furl.Block) part {
-	p := part{Kind: kindOf(msg, b), Tokens: b.Tokens, Error: b.Error || b.ErrorText, msg: msg, block: b}
+	p := part{Kind: kindOf(msg, b), Tokens: m.tokens(b.Tokens, b, m.state.ShownBy(pos) != 0), Error: b.Error || b.ErrorText, msg: msg, block: b}
 	if pos.Msg != 0 {
 		p.At = handle(pos)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -148,6 +150,45 @@ func checkPicture(t *testing.T, p ribbon, st *furl.State, model furl.Model, size
 		t.Errorf("block %v is not to be there, hidden: %v", b.pos, b.hidden)
 	}
 	return hidden
+}
+
+// A message, its part of the ribbon and the inspector have the same size.
+func TestSizesOfParts(t *testing.T) {
+	all, _ := sessiontest.Open(t, session.Options{})
+	url := serve(t, all, nil)
+	s := importFiles(t, all, "entire-cli/37-*.gz")[0]
+	if _, err := s.Reduce(t.Context(), session.ReduceOptions{Policy: "rolling-mask-10"}); err != nil {
+		t.Fatal(err)
+	}
+	page := url + "/furl/sessions/" + string(s.ID())
+	p := getJSON[ribbon](t, page+"/picture")
+	drawn := make(map[string]int)
+	record := 0
+	for i := range p.Kind {
+		record += p.Record[i]
+		if k := p.Kinds[p.Kind[i]]; record > 0 && k != "placeholder" {
+			drawn[fmt.Sprintf("%d.%d", record, p.Block[i])] = p.Tokens[i]
+		}
+	}
+	folded := regexp.MustCompile(`data-at="([0-9.]+)">\s*<details[^>]*><summary>.*<span class="tokens">([0-9,]+)`)
+	_, text := get(t, page+"?at=1")
+	parts := folded.FindAllStringSubmatch(text, -1)
+	for i, m := range parts {
+		want, ok := drawn[m[1]]
+		got, err := strconv.Atoi(strings.ReplaceAll(m[2], ",", ""))
+		if err != nil || !ok || got < want-1 || got > want+1 { // the runs of the ribbon are rounded so that they add up
+			t.Errorf("block %s has %s tokens, its part of the ribbon %d", m[1], m[2], want)
+		}
+		if i%20 != 0 {
+			continue
+		}
+		if _, text := get(t, page+"/inspect?at="+m[1]); !strings.Contains(text, m[2]+" token") {
+			t.Errorf("block %s: the inspector does not say %s tokens", m[1], m[2])
+		}
+	}
+	if len(parts) < 20 {
+		t.Errorf("%d parts have a size", len(parts))
+	}
 }
 
 // The curve has every request, and its lists are of the same length.

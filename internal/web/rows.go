@@ -208,7 +208,7 @@ func (m *moment) shown(sh *furl.Shown) *message {
 			continue
 		}
 		p := m.part(sb.Pos, sh.Msg, sb.Block)
-		p.By, p.Tokens = cmp.Or(sb.By, sh.By), sb.Tokens
+		p.By, p.Tokens = cmp.Or(sb.By, sh.By), m.tokens(sb.Tokens, sb.Block, false)
 		switch {
 		case sh.Index < 0:
 			p.Kind = kindSummary
