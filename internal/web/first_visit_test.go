@@ -57,6 +57,9 @@ func TestBrowserFirstVisit(t *testing.T) {
 		if text := v.Text("#inspector"); !strings.Contains(text, "Hidden by reduction") || !strings.Contains(text, list[0].Reason) {
 			t.Errorf("the inspector does not say why: %.300q", text)
 		}
+		if !browsertest.Eval[bool](v.Page, `(e => e.scrollWidth <= e.clientWidth)(document.querySelector('#inspector'))`) {
+			t.Error("the inspector scrolls sideways")
+		}
 	})
 	v.Run("it comes back, after its price", func(t *testing.T) {
 		before := s.Context("").Hidden

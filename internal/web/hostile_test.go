@@ -153,3 +153,23 @@ func TestBrowserHostile(t *testing.T) {
 	}
 	b.Silent()
 }
+
+// A text that is written from right to left ends on the left, and one in the other direction
+// on the right.
+func TestBrowserRightToLeft(t *testing.T) {
+	all, _ := sessiontest.Open(t, session.Options{})
+	s := all.Create(storage.Meta{Model: "claude-sonnet-4-5"})
+	sessiontest.AppendAll(t, s, []*furl.Message{
+		sessiontest.Message(t, furl.RoleUser, sessiontest.Text("\u0623\u0635\u0644\u062d \u0627\u0644\u0627\u062e\u062a\u0628\u0627\u0631.")),
+		sessiontest.Message(t, furl.RoleAssistant, sessiontest.Text("Fixed.")),
+	})
+	b := browsertest.OpenURL(t, serve(t, all, nil)+"/furl/sessions/"+string(s.ID()))
+	b.Wait(`document.querySelectorAll('.md p').length == 2`)
+	endsRight := `[...document.querySelectorAll('.md p')].map((p) => {
+		const end = (at) => { const r = document.createRange(); r.setStart(p.firstChild, at); r.setEnd(p.firstChild, at + 1); return r.getBoundingClientRect().left };
+		return end(p.firstChild.length - 1) > end(0);
+	})`
+	if got := browsertest.Eval[[]bool](b, endsRight); got[0] || !got[1] {
+		t.Errorf("the period is on the right: %v, want [false true]", got)
+	}
+}
