@@ -23,7 +23,7 @@ var (
 var functions = template.FuncMap{
 	"count":       thousands,
 	"plural":      pluralOf,
-	"percent":     func(x float64) string { return thousands(int(math.Round(x))) + "%" },
+	"percent":     percent,
 	"dollars":     dollars,
 	"cents":       cents,
 	"money":       money,
@@ -45,6 +45,19 @@ var functions = template.FuncMap{
 		_, ok := v.(*marker)
 		return ok
 	},
+}
+
+// percent returns a percentage as tip.js does for the ribbon.
+func percent(x float64) string {
+	switch {
+	case x <= 0:
+		return "0%"
+	case x < 1:
+		return "<1%"
+	case x < 10:
+		return fmt.Sprintf("%.1f%%", x)
+	}
+	return thousands(int(math.Round(x))) + "%"
 }
 
 // short returns a number in a few characters, such as 1.2M.

@@ -24,3 +24,11 @@ func TestMoneyWords(t *testing.T) {
 		}
 	}
 }
+
+func TestPercent(t *testing.T) {
+	for x, want := range map[float64]string{0: "0%", 0.0006: "<1%", 1: "1.0%", 2.17: "2.2%", 27.68: "28%", 172.8: "173%"} {
+		if got := percent(x); got != want {
+			t.Errorf("%g: %s, want %s", x, got, want)
+		}
+	}
+}
