@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -330,11 +331,47 @@ func patchOrPlain(text string) template.HTML {
 // maxDiff is the length in bytes of the HTML of a diff, from which the rest is not shown.
 const maxDiff = 2 << 20
 
+// hunk counts the lines that a hunk of a unified diff still has before and after the
+// change, so that a line in it such as "+++ b/file" is not taken for the name of a file.
+type hunk struct{ before, after int }
+
+var hunkHead = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+
+// next reports whether a line is in the hunk, which the line may begin.
+func (h *hunk) next(line string) bool {
+	if h.before <= 0 && h.after <= 0 {
+		if m := hunkHead.FindStringSubmatch(line); m != nil {
+			h.before, h.after = hunkLines(m[1]), hunkLines(m[2])
+		}
+		return false
+	}
+	switch {
+	case strings.HasPrefix(line, "+"):
+		h.after--
+	case strings.HasPrefix(line, "-"):
+		h.before--
+	case strings.HasPrefix(line, "\\"): // No newline at end of file
+	default:
+		h.before, h.after = h.before-1, h.after-1
+	}
+	return true
+}
+
+// hunkLines returns a number of lines in the head of a hunk, which leaves out 1.
+func hunkLines(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 1
+	}
+	return n
+}
+
 // diff renders a unified diff, or another text whose lines start with + and -.
 func diff(text string) template.HTML {
 	var b strings.Builder
 	b.WriteString(`<pre class="diff">`)
 	left := 0 // bytes that are not shown
+	var h hunk
 	for line := range strings.Lines(printable(text)) {
 		class := ""
 		if b.Len() > maxDiff {
@@ -345,10 +382,11 @@ func diff(text string) template.HTML {
 			head, _ := cut(line, maxShown)
 			line = fmt.Sprintf("%s… %s more bytes\n", head, thousands(len(line)-len(head)))
 		}
+		inside := h.next(line)
 		switch {
-		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "***"):
+		case !inside && (strings.HasPrefix(line, "+++") || strings.HasPrefix(line, "---") || strings.HasPrefix(line, "***")):
 			class = "file"
-		case strings.HasPrefix(line, "@@"):
+		case !inside && strings.HasPrefix(line, "@@"):
 			class = "at"
 		case strings.HasPrefix(line, "+"):
 			class = "add"

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -86,5 +87,18 @@ func TestMarkdownBounds(t *testing.T) {
 		if out := markdown(in); len(out) > 6*len(in)+1000 {
 			t.Errorf("%s: %d bytes of HTML for %d", name, len(out), len(in))
 		}
+	}
+}
+
+// A changed line that looks like the head of a file or of a hunk is shown as changed.
+func TestDiffOfDiff(t *testing.T) {
+	text := "--- a\n+++ b\n@@ -1,2 +1,3 @@\n x\n---- a/file\n+--- a/file\n+++++ b/file\n@@ -9 +10,1 @@\n-@@ old\n+*** new\n*** Begin Patch\n"
+	var got []string
+	for _, m := range regexp.MustCompile(`<span class="(\w*)">`).FindAllStringSubmatch(string(diff(text)), -1) {
+		got = append(got, m[1])
+	}
+	want := "file file at  del add add at del add file"
+	if strings.Join(got, " ") != want {
+		t.Errorf("classes %q, want %q", got, want)
 	}
 }

@@ -173,9 +173,13 @@ func (m *moment) viewLines(head furl.Seq, model furl.Model) ([]string, error) {
 		sh := &view.Messages[i]
 		for j := range sh.Blocks {
 			sb := &sh.Blocks[j]
-			title := fmt.Sprintf("── %s, %s", role(sh.Msg), kindOf(sh.Msg, sb.Block))
+			title := "──"
 			if sh.Seq != 0 {
-				title = fmt.Sprintf("── %s %s, %s", role(sh.Msg), handle(sb.Pos), kindOf(sh.Msg, sb.Block))
+				title += " " + handle(sb.Pos)
+			}
+			title += " " + string(kindOf(sh.Msg, sb.Block))
+			if sb.Block.Kind == furl.KindCall {
+				title += " " + sb.Block.Name
 			}
 			lines = append(lines, title)
 			lines = append(lines, strings.Split(strings.TrimRight(sb.Words(), "\n"), "\n")...)
