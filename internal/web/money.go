@@ -11,6 +11,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -109,13 +110,14 @@ type sessionMoneyPage struct {
 	Breaks   []choice
 	// Other is the number of requests in the ledger that are not on the current branch.
 	Other int
+	model furl.Model // the session's
 }
 
 // sessionMoney shows what the requests of a session consist of and what they have cost.
 func (p *Page) sessionMoney(v *visit) error {
 	return v.readRequests(func(snap *snapshot) (err error) {
 		requests := v.requests
-		data := &sessionMoneyPage{ID: v.s.ID(), Info: v.listed(v.s.Info()), Totals: session.TotalsOf(requests)}
+		data := &sessionMoneyPage{ID: v.s.ID(), Info: v.listed(v.s.Info()), Totals: session.TotalsOf(requests), model: v.s.Model(v.s.Meta().Model)}
 		imported := 0
 		for imported < len(requests) && requests[imported].Sent < v.s.Meta().Imported {
 			imported++
@@ -150,6 +152,9 @@ func (d *sessionMoneyPage) With() float64 { return d.Sums.Spent() }
 
 // IsPriced reports whether the list price of a request is known.
 func (d *sessionMoneyPage) IsPriced() bool { return d.Requests > d.Unpriced }
+
+// PriceUnknown reports whether the price of the session's model is unknown.
+func (d *sessionMoneyPage) PriceUnknown() bool { return !price.Known(d.model.Prices) }
 
 // AllTokens are the tokens of all price classes.
 func (d *sessionMoneyPage) AllTokens() (n int) {

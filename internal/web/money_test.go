@@ -102,6 +102,21 @@ func TestSessionMoney(t *testing.T) {
 	}
 }
 
+// A session without a price says why, and says nothing about dollars.
+func TestSessionMoneyWithoutPrice(t *testing.T) {
+	all, _ := sessiontest.Open(t, session.Options{})
+	address := serve(t, all, nil)
+	for model, want := range map[string]string{"acme-9000": "no price is known for the model <bdi>acme-9000</bdi>", "claude-sonnet-4-5": "the provider reported no usage"} {
+		s := all.Create(storage.Meta{Model: model})
+		sessiontest.AppendAll(t, s, sessiontest.Steps(t, 3, 100))
+		_, page := get(t, fmt.Sprintf("%s/furl/sessions/%s/money", address, s.ID()))
+		expectAll(t, model, page, "The list price is unknown, because "+want)
+		if strings.Contains(page, "Dollars") || strings.Contains(page, "$") {
+			t.Errorf("%s: the page mentions dollars", model)
+		}
+	}
+}
+
 func commas(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
