@@ -132,9 +132,8 @@ func (a *auto) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 	for i := range red.Items { // the step that carries a list may be older than what it lists
 		first = min(first, red.Items[i].Spans[0].First.Msg)
 	}
-	at, _ := v.State.Find(first)
-	red.Reason = fmt.Sprintf("hid %s (%s) from message %d on: %s",
-		sum, tokens(sum.tokens), at+1, e.words(b, b.Of(tokensFrom(v, first), 0)-sum.tokens, sum.tokens))
+	red.Reason = fmt.Sprintf("hid %s (%s) from record %d on: %s",
+		sum, tokens(sum.tokens), first, e.words(b, b.Of(tokensFrom(v, first), 0)-sum.tokens, sum.tokens))
 	red.Cost.Remaining = e.remaining
 	return red, nil
 }

@@ -56,7 +56,7 @@ func (s *session) hiddenNow() map[int]bool {
 	return hidden
 }
 
-var hidResults = regexp.MustCompile(`^hid \d+ results( and \d+ steps)? \([0-9,k]+ tokens\) from message `)
+var hidResults = regexp.MustCompile(`^hid \d+ results( and \d+ steps)? \([0-9,k]+ tokens\) from record `)
 
 func TestAutoWaitsUntilItPays(t *testing.T) {
 	s := newSession(t)
@@ -75,7 +75,7 @@ func TestAutoWaitsUntilItPays(t *testing.T) {
 			if !hidResults.MatchString(red.Reason) {
 				t.Errorf("the reason %q does not say what was hidden", red.Reason)
 			}
-			for _, want := range []string{" from message ", "rewriting ", " costs $", "saves $", " per request; about ", " more requests expected"} {
+			for _, want := range []string{" from record ", "rewriting ", " costs $", "saves $", " per request; about ", " more requests expected"} {
 				if !strings.Contains(red.Reason, want) {
 					t.Errorf("the reason %q lacks %q", red.Reason, want)
 				}

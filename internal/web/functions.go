@@ -64,6 +64,8 @@ func percent(x float64) string {
 func short(n int) string {
 	a := math.Abs(float64(n))
 	switch {
+	case a >= 999_950_000:
+		return fmt.Sprintf("%.1fB", float64(n)/1e9)
 	case a >= 999_950:
 		return fmt.Sprintf("%.1fM", float64(n)/1e6)
 	case a >= 9_999.5:
@@ -76,10 +78,10 @@ func short(n int) string {
 
 // dollars returns an amount to the cent.
 func dollars(x float64) string {
-	if x < 0 {
+	cents := int(math.Round(100 * x))
+	if cents < 0 {
 		return "−" + dollars(-x)
 	}
-	cents := int(math.Round(100 * x))
 	return fmt.Sprintf("$%s.%02d", thousands(cents/100), cents%100)
 }
 
