@@ -27,7 +27,7 @@ func (h *Hide) Name() string { return "hide" }
 // The Skips of Hide.
 const (
 	skipPinned = Skip("it is pinned; unpin it first")
-	skipNewest = Skip("the newest step and the newest message of the user stay")
+	skipNewest = Skip("the newest step and the newest message of the user cannot be hidden")
 	skipHidden = Skip("it is hidden already")
 	skipInside = Skip("only results and long inputs of calls can be hidden inside a step; hide the whole step instead")
 	skipLarger = Skip("the placeholder would not be smaller")

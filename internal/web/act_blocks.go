@@ -129,7 +129,7 @@ func askExpand(v *visit) (*panel, error) {
 		return nil, err
 	}
 	out.Price = v.price(done.Price)
-	out.Says = []string{fmt.Sprintf("The model sees the original again: %s.", tokens(done.Tokens))}
+	out.Says = []string{"The model sees the original again."}
 	if p.Marked {
 		out.Says = append(out.Says, "A marker replaces its whole step, so the whole step is shown: a result cannot be shown without its call.")
 	}
@@ -149,13 +149,13 @@ func doExpand(v *visit) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &outcome{Text: fmt.Sprintf("The model sees %s again (%s).", p.Name, tokens(done.Tokens)), Price: v.price(done.Price)}
+	out := &outcome{Text: fmt.Sprintf("The model sees %s again.", p.Name), Price: v.price(done.Price)}
 	query := p.query()
 	if p.Marked || !p.Inside {
 		query = p.query("steps", "1")
 	}
 	out.Links = []button{*v.button("hide", "Hide it again", query...)}
-	out.NoUndo = "The log has no undo for this. You can hide it again."
+	out.NoUndo = "This has no undo. You can hide it again."
 	return out, nil
 }
 

@@ -46,7 +46,7 @@ func TestBrowserActing(t *testing.T) {
 		b.Key("e")
 		panel("sees the original again")
 		confirm()
-		panel("The log has no undo for this")
+		panel("This has no undo")
 		b.Wait(`!document.querySelector('.part[data-at="3.0"]').classList.contains('masked')`)
 		b.Click("#act [data-close]")
 		closed()

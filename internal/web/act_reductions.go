@@ -112,8 +112,7 @@ func doUndo(v *visit) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &outcome{NoUndo: "The log has no redo. You can hide the same again."}
-	total := 0
+	out := &outcome{NoUndo: "There is no redo. You can hide the same again."}
 	var first, last policy.Price
 	for i, of := range list {
 		r, err := v.recorded(of)
@@ -130,17 +129,17 @@ func doUndo(v *visit) (*outcome, error) {
 		if i == 0 {
 			first = done.Price
 		}
-		last, total = done.Price, total+done.Tokens
+		last = done.Price
 		out.Notes = append(out.Notes, coveredNote(done.Covered)...)
 		out.Links = append([]button{*v.button("again", "Hide it again", "reduction", seqKey(of))}, out.Links...)
 	}
-	out.Text = fmt.Sprintf("Reduction %d is undone: %s visible again.", list[0], tokens(total))
+	out.Text = fmt.Sprintf("Reduction %d is undone.", list[0])
 	if len(list) > 1 {
-		out.Text = fmt.Sprintf("%d reductions are undone: %s visible again.", len(list), tokens(total))
+		out.Text = fmt.Sprintf("%d reductions are undone.", len(list))
 		out.Links = nil
 		last.Before = first.Before
 		last.Rewrite, last.Once = max(first.Rewrite, last.Rewrite), max(first.Once, last.Once)
-		out.NoUndo = "The log has no redo. To hide the same again, use the markers of the reductions."
+		out.NoUndo = "There is no redo. To hide the same again, use the markers of the reductions."
 	}
 	out.Price = v.price(last)
 	return out, nil
@@ -165,7 +164,7 @@ func askAgain(v *visit) (*panel, error) {
 	default:
 		out.Price = v.price(done.Price)
 		out.Says = []string{fmt.Sprintf("The model sees the same placeholders or summary in place of %s.", hidText(r))}
-		out.Notes = []string{"The log has no redo, so this is a new reduction."}
+		out.Notes = []string{"There is no redo, so this is a new reduction."}
 	}
 	return out, nil
 }

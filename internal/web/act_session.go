@@ -100,7 +100,7 @@ func askFork(v *visit) (*panel, error) {
 	}
 	out := &panel{Title: fmt.Sprintf("Fork at record %d", at), Button: "Fork", Fields: values("at", seqKey(at))}
 	out.Price = v.samePrice("This session does not change. The first request of the fork writes its own prompt cache.")
-	out.Says = []string{fmt.Sprintf("A new session with a copy of the first %s. Handles are the same in both.", pluralOf(to.Messages, "message"))}
+	out.Says = []string{fmt.Sprintf("A new session with a copy of the first %s. Its records have the same numbers.", pluralOf(to.Messages, "message"))}
 	if to.To != at {
 		out.Notes = append(out.Notes, fmt.Sprintf("Record %d is inside a step, so the copy ends before the step.", at))
 	}

@@ -167,11 +167,11 @@ func TestActHideAndUndo(t *testing.T) {
 	a.refused("It is hidden already.", "hide", "at", "3.0")
 	a.refused("newest step", "hide", "at", "61.0")
 	a.refused("whole step", "hide", "at", "2.0")
-	has(t, a.ask("hide?at=61.0"), "The newest step and the newest message of the user stay.")
+	has(t, a.ask("hide?at=61.0"), "The newest step and the newest message of the user cannot be hidden.")
 	of := fmt.Sprint(a.s.Head())
 	has(t, a.ask("undo?reduction="+of), "Undo reduction "+of, "The next request: ", "more.", "sees 1 block again")
 	text = a.done("undo", "reduction", of)
-	has(t, text, "is undone", "The log has no redo. You can hide the same again.", "Hide it again")
+	has(t, text, "is undone", "There is no redo. You can hide the same again.", "Hide it again")
 	if !a.shows(3) {
 		t.Fatal("the undo shows nothing")
 	}
@@ -196,8 +196,8 @@ func TestActExpand(t *testing.T) {
 	a := newActing(t, "Claude Code")
 	a.refused("sees all of it already", "expand", "at", "3.0")
 	a.done("hide", "at", "3.0")
-	has(t, a.ask("expand?at=3.0"), "Expand the result of read", "The next request: ", "sees the original again: ")
-	has(t, a.done("expand", "at", "3.0"), "The log has no undo for this", "Hide it again")
+	has(t, a.ask("expand?at=3.0"), "Expand the result of read", "The next request: ", "sees the original again.")
+	has(t, a.done("expand", "at", "3.0"), "This has no undo", "Hide it again")
 	if !a.shows(3) {
 		t.Error("it is still hidden")
 	}
