@@ -243,10 +243,11 @@ func (v *visit) branches(log *furl.Log) []*branch {
 func askDelete(v *visit) (*panel, error) {
 	info := v.s.Info()
 	out := &panel{Title: "Delete this session", Button: "Delete permanently", Danger: true, Fields: values()}
-	out.Says = []string{
-		fmt.Sprintf("%s, %s and all originals are deleted from the store, %s in total. This cannot be undone.",
-			pluralOf(info.Messages, "message"), pluralOf(len(v.s.Reductions()), "reduction"), size(info.Bytes)),
+	what := pluralOf(info.Messages, "message")
+	if n := len(v.s.Reductions()); n > 0 {
+		what += ", " + pluralOf(n, "reduction")
 	}
+	out.Says = []string{fmt.Sprintf("%s and all originals are deleted from the store, %s in total. This cannot be undone.", what, size(info.Bytes))}
 	if !v.isOwn() {
 		out.Notes = []string{"The agent keeps its own conversation. If it continues, furl records a new session."}
 	}

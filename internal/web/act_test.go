@@ -356,7 +356,7 @@ func TestActBranches(t *testing.T) {
 		t.Errorf("status %d, redirect %q", status, header.Get("HX-Redirect"))
 	}
 	sessiontest.AppendAll(t, a.s, []*furl.Message{sessiontest.Message(t, furl.RoleUser, sessiontest.Text("Another way, please."))})
-	has(t, a.ask("branches"), "Another way, please.", "current · 22 messages", "40 messages of its own, 61 in all · leaves at 21", "Continue from here")
+	has(t, a.ask("branches"), "Another way, please.", "current · 22 messages", "40 messages of its own, 61 in all · leaves after record 21", "Continue from here")
 	status, page := get(t, a.url+"?branch=61")
 	if status != http.StatusOK {
 		t.Fatalf("status %d", status)
@@ -398,7 +398,7 @@ func TestActFork(t *testing.T) {
 
 func TestActDelete(t *testing.T) {
 	a := newActing(t, "Claude Code")
-	has(t, a.ask("delete"), "61 messages", "kB", "This cannot be undone", "Delete permanently")
+	has(t, a.ask("delete"), "61 messages and all originals", "kB", "This cannot be undone", "Delete permanently")
 	status, _, header := a.post("delete", true)
 	if status != http.StatusNoContent || header.Get("HX-Redirect") != "/" {
 		t.Errorf("status %d, redirect %q", status, header.Get("HX-Redirect"))

@@ -142,6 +142,12 @@ func TestMeterSaved(t *testing.T) {
 			t.Errorf("the meter lacks %q", tt.want)
 		}
 	}
+	same := &storage.Ledger{}
+	same.Add(time.Now().Format(time.DateOnly), "claude-sonnet-4-5", storage.Savings{Requests: 2, Tokens: 900, TokensWithout: 900, Cost: 0.03, CostWithout: 0.03})
+	s := l.add(t, time.Hour, storage.Meta{Title: "New", Ledger: same})
+	if _, page := get(t, l.serve(t)+"/furl/sessions/"+string(s.ID())); !strings.Contains(page, "nothing saved yet · $0.03 spent<") {
+		t.Error("the meter does not say that nothing is saved yet")
+	}
 }
 
 func TestListFilters(t *testing.T) {
