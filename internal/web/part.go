@@ -194,6 +194,9 @@ func (p *part) Text() string {
 	return p.block.Text
 }
 
+// Empty reports whether there is nothing to show.
+func (p *part) Empty() bool { return p.Text() == "" && len(p.Media) == 0 }
+
 // First is the first line of the text, for folded parts.
 func (p *part) First() string { return shorten(firstLine(p.Text()), 140) }
 

@@ -36,6 +36,8 @@ func TestBrowserRibbon(t *testing.T) {
 		b.Wait(tip + `.includes('hidden by reduction')`) // the first message is long past
 		b.Wait(tip + `.includes('archived') || ` + tip + `.includes('freed')`)
 		b.Screenshot("ribbon-tip")
+		b.Point("move", "#curve", .5, .5)
+		b.Wait(tip + `.startsWith('request ') && /\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/.test(` + tip + `)`)
 		b.Point("move", "h1", .5, .5)
 		b.Wait(tip + ` === ''`)
 	})

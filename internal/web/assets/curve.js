@@ -242,11 +242,12 @@ function tell(n) {
     const at = new Date(data.at[i] * 1000);
     lines.push(tip.line(`request ${tip.count(n)} · ${data.estimated[i] ? 'about ' : ''}${tip.tokens(data.size[i])}${data.window[i] ? `, ${tip.share(data.size[i], data.window[i])} of the window` : ''}`, 'what'));
     if (data.without[i] > 0) lines.push(tip.line(`${tip.tokens(data.size[i] + data.without[i])} without reductions`));
-    const parts = [['read', data.read[i]], ['written', data.write[i]], ['uncached', data.input[i]], ['output', data.output[i]]].filter(([, v]) => v);
+    const parts = [['read', data.read[i]], ['written', data.write[i]], ['fresh', data.input[i]], ['output', data.output[i]]].filter(([, v]) => v);
     if (parts.length) lines.push(tip.line(parts.map(([word, v]) => `${tip.count(v)} ${word}`).join(' · ')));
     if (data.cost[i] > 0) lines.push(tip.line(dollars(data.cost[i])));
     if (data.break[i]) lines.push(tip.line(`prompt cache not used: ${why[data.breaks[data.break[i]]] || data.breaks[data.break[i]]}`, 'broken'));
-    if (data.at[i] > 0) lines.push(tip.line(at.toLocaleString(), 'when'));
+    // Swedish writes times as the rest of the page does: 2026-01-22 16:36:58.
+    if (data.at[i] > 0) lines.push(tip.line(at.toLocaleString('sv'), 'when'));
   }
   for (const r of (data.by.get(n || total() + 1) || []).slice(0, 4)) lines.push(tip.line(`▼ ${r.line}${r.undone ? ' (undone)' : ''}`, 'by'));
   const box = host.getBoundingClientRect();
