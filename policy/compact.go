@@ -172,7 +172,7 @@ func newTokens(units []furl.Unit) int {
 func (c *Compact) reduction(v *furl.View, b furl.Budget, units []furl.Unit, req SummaryRequest, sum Summary) *furl.Reduction {
 	red := &furl.Reduction{
 		Stage:  c.Name(),
-		Reason: fmt.Sprintf("a summary of what was said before, at %d tokens", b.Size),
+		Reason: fmt.Sprintf("a summary of what was said before, at %s tokens", thousands(b.Size)),
 		Cost:   furl.Cost{Own: sum.Cost},
 		Summary: &furl.Summary{
 			Number:  nextNumber(v.State),

@@ -41,6 +41,7 @@ func TestBrowserLong(t *testing.T) {
 	b.Run("reductions", func(t *testing.T) {
 		b.Key("N")
 		b.Wait(`document.querySelector('.row.marker.selected details')?.open && !!document.querySelector('.row.marker.selected .figures')`)
+		b.Wait(`document.querySelector('.row.marker.selected .figures').getBoundingClientRect().bottom <= innerHeight`)
 		b.Screenshot("long-marker")
 	})
 	b.Run("back", func(t *testing.T) {

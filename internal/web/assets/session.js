@@ -237,7 +237,8 @@ function hold(what) {
 export function bring(element) {
   const { top, bottom } = visible();
   const box = element.getBoundingClientRect();
-  const there = box.top >= top && Math.min(box.bottom, box.top + 40) <= bottom;
+  const least = element.matches('.marker') ? 240 : 40; // an open marker shows why it hides
+  const there = box.top >= top && Math.min(box.bottom, box.top + least) <= bottom;
   if (!there) scrollBy(0, box.top - top);
   hold({ element, at: there ? box.top : top });
 }
