@@ -65,7 +65,7 @@ async function fill(chunk, text) {
 // fillSome adds rows for some milliseconds, and continues in the next frame. There are none in
 // a hidden tab or for chunks that are no longer on the page, so that they are filled at once.
 function fillSome() {
-  const until = performance.now() + 8;
+  const until = performance.now() + 5;
   while (filling.length) {
     const { chunk, rows, filled } = filling[0];
     while (rows.firstElementChild) {
