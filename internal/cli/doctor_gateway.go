@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,7 @@ type gatewayDoctor struct {
 	key      string // for the gateway, "" for none
 	http     *http.Client
 	own      *http.Client // for the gateway; nil: http
+	asked    *atomic.Bool // see clientTLS
 	getenv   func(string) string
 	now      func() time.Time
 	findings []finding
@@ -83,7 +85,7 @@ func (f *storeFlags) examineGateway(cmd *cobra.Command, addresses string, only b
 		d.fleet = newFleetDoctor()
 	}
 	for _, d.url = range all {
-		if d.own = nil; d.url.Scheme == "https" {
+		if d.own, d.asked = nil, nil; d.url.Scheme == "https" {
 			d.trust(c, file)
 		}
 		if only {
@@ -211,7 +213,7 @@ func (d *gatewayDoctor) alive(ctx context.Context) bool {
 	defer cancel()
 	resp, err := d.ask(ctx, http.MethodGet, "/healthz")
 	if err != nil {
-		cure := cmp.Or(tlsCure(err), "start it with furl serve, or name its address: furl doctor --gateway http://HOST:PORT")
+		cure := cmp.Or(tlsCure(err, d.asked), "start it with furl serve, or name its address: furl doctor --gateway http://HOST:PORT")
 		d.found("reachable", findingProblem, cure, "%s did not respond: %s", d.url, netWords(err))
 		return false
 	}

@@ -30,6 +30,7 @@ type remote struct {
 	url    *url.URL
 	key    string // for X-Furl-Key, "" for none
 	client *http.Client
+	asked  *atomic.Bool // see clientTLS
 	proxy  *httputil.ReverseProxy
 	local  string // the address on this machine
 
@@ -44,13 +45,13 @@ func newRemote(address string, getenv func(string) string) (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	secured, err := clientTLS(getenv)
+	secured, asked, err := clientTLS(getenv)
 	if err != nil {
 		return nil, err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig, transport.MaxIdleConnsPerHost, transport.DisableCompression = secured, 64, true
-	r := &remote{url: u, key: getenv("FURL_KEY"), client: plainClient()}
+	r := &remote{url: u, key: getenv("FURL_KEY"), client: plainClient(), asked: asked}
 	r.client.Transport = transport
 	r.proxy = &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, Rewrite: r.rewrite, ModifyResponse: r.note, ErrorHandler: r.fail,
@@ -73,42 +74,47 @@ func gatewayURL(address string) (*url.URL, error) {
 
 // clientTLS returns how to connect to a gateway with TLS: FURL_CA_FILE has authorities in
 // addition to the machine's, FURL_CERT_FILE and FURL_CERT_KEY_FILE the certificate for a
-// gateway that requires one.
-func clientTLS(getenv func(string) string) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
+// gateway that requires one. Without such a certificate, asked is set when a gateway asks
+// for one: the connection then fails only after the handshake, and with various errors.
+func clientTLS(getenv func(string) string) (c *tls.Config, asked *atomic.Bool, err error) {
+	c, asked = &tls.Config{MinVersion: tls.VersionTLS12}, new(atomic.Bool)
 	if name := getenv("FURL_CA_FILE"); name != "" {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			return nil, fmt.Errorf("FURL_CA_FILE: %w", err)
+			return nil, nil, fmt.Errorf("FURL_CA_FILE: %w", err)
 		}
 		if c.RootCAs, err = x509.SystemCertPool(); err != nil {
 			c.RootCAs = x509.NewCertPool()
 		}
 		if !c.RootCAs.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("FURL_CA_FILE: %s has no certificate in PEM", name)
+			return nil, nil, fmt.Errorf("FURL_CA_FILE: %s has no certificate in PEM", name)
 		}
 	}
 	certFile, keyFile := getenv("FURL_CERT_FILE"), getenv("FURL_CERT_KEY_FILE")
 	if certFile == "" && keyFile == "" {
-		return c, nil
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			asked.Store(true)
+			return new(tls.Certificate), nil
+		}
+		return c, asked, nil
 	}
 	if certFile == "" || keyFile == "" {
-		return nil, errors.New("set both FURL_CERT_FILE and FURL_CERT_KEY_FILE")
+		return nil, nil, errors.New("set both FURL_CERT_FILE and FURL_CERT_KEY_FILE")
 	}
 	cert, err := os.ReadFile(certFile)
 	if err != nil {
-		return nil, fmt.Errorf("FURL_CERT_FILE: %w", err)
+		return nil, nil, fmt.Errorf("FURL_CERT_FILE: %w", err)
 	}
 	key, err := readPrivate(keyFile)
 	if err != nil {
-		return nil, fmt.Errorf("FURL_CERT_KEY_FILE: %w", err)
+		return nil, nil, fmt.Errorf("FURL_CERT_KEY_FILE: %w", err)
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("FURL_CERT_FILE with FURL_CERT_KEY_FILE: %w", err)
+		return nil, nil, fmt.Errorf("FURL_CERT_FILE with FURL_CERT_KEY_FILE: %w", err)
 	}
 	c.Certificates = []tls.Certificate{pair}
-	return c, nil
+	return c, asked, nil
 }
 
 // ServeHTTP passes a request on. One for another host name is from a web page whose name
@@ -159,22 +165,22 @@ func (r *remote) fail(w http.ResponseWriter, req *http.Request, err error) {
 
 func (r *remote) failure(err error) error {
 	text := fmt.Sprintf("furl: the gateway %s did not respond: %s", r.url, netWords(err))
-	if cure := tlsCure(err); cure != "" {
+	if cure := tlsCure(err, r.asked); cure != "" {
 		text += "; " + cure
 	}
 	return errors.New(text)
 }
 
 // tlsCure returns what to set for a connection to a gateway that failed because of a
-// certificate, "" if it failed for another reason.
-func tlsCure(err error) string {
+// certificate, "" if it failed for another reason. asked is that of clientTLS.
+func tlsCure(err error, asked *atomic.Bool) string {
 	switch {
-	case strings.Contains(err.Error(), "certificate required"), strings.Contains(err.Error(), "unknown certificate authority"), strings.Contains(err.Error(), "bad certificate"):
-		return "the gateway requires a certificate of its clients' authority: set FURL_CERT_FILE and FURL_CERT_KEY_FILE"
 	case otherName(err), expired(err):
 		return ""
 	case badCertificate(err):
 		return "if it has a private authority, set FURL_CA_FILE to the file with its certificate"
+	case asked != nil && asked.Load(), strings.Contains(err.Error(), "unknown certificate authority"), strings.Contains(err.Error(), "bad certificate"):
+		return "the gateway requires a certificate of its clients' authority: set FURL_CERT_FILE and FURL_CERT_KEY_FILE"
 	}
 	return ""
 }

@@ -51,12 +51,13 @@ const expirySoon = 14 * 24 * time.Hour
 // its own configuration, whose certificate this machine's authorities may not know. It
 // checks the files too.
 func (d *gatewayDoctor) trust(c *config.Config, file string) {
-	trusted, err := clientTLS(d.getenv)
+	trusted, asked, err := clientTLS(d.getenv)
 	if err != nil {
 		d.found("environment", findingProblem, "correct the variable", "%s", printable(err.Error()))
 		return
 	}
 	defer func() {
+		d.asked = asked
 		d.own = &http.Client{CheckRedirect: d.http.CheckRedirect, Transport: &http.Transport{TLSClientConfig: trusted}}
 	}()
 	if c.Gateway.TLS.CertFile == "" {
