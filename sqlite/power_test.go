@@ -61,8 +61,8 @@ type powerBatch struct {
 
 // powerDelete is a session that was appended and deleted.
 type powerDelete struct {
-	id      furl.SessionID
-	deleted int // when the delete was acknowledged
+	id      furl.SessionID // of one run: the next one may start with what this one has not deleted
+	deleted int            // when the delete was acknowledged
 }
 
 // TestPowerLoss writes to a store, and computes from the writes and flushes
@@ -184,7 +184,7 @@ func (run *powerRun) append(s *sqlite.Store, w, batches int) {
 // appendAndDelete appends sessions and deletes them again.
 func (run *powerRun) appendAndDelete(s *sqlite.Store, m *furl.Message) {
 	for i := range 3 {
-		d := powerDelete{id: furl.SessionID(fmt.Sprintf("deleted-%d-%p", i, run))}
+		d := powerDelete{id: furl.SessionID(fmt.Sprintf("deleted-%d-%s", i, filepath.Base(filepath.Dir(run.path))))}
 		k := furl.SessionKey{Session: d.id}
 		if err := s.Append(run.t.Context(), k, storage.Batch{Records: []furl.Record{{Seq: 1, Body: m}}}); err != nil {
 			run.t.Error(err)
