@@ -133,9 +133,10 @@ func remaining(v *furl.View, b furl.Budget) float64 {
 // grows steadily; a little more leaves room for sessions that end early. Where
 // writing costs many times what reading does, because reading is cheap or entries
 // live an hour, the intervals are as long as many sessions, and the first edit
-// comes late or never unless it is less patient.
+// comes late or never unless it is less patient. Where reading is dear, more
+// patience keeps results visible for as many requests as where it costs a tenth.
 func (e *economy) patience() float64 {
-	return min(1.2, max(0.7, 14*e.read/max(e.read, max(e.write, e.far)-e.read)))
+	return min(12*max(0.1, e.read), max(0.7, 14*e.read/max(e.read, max(e.write, e.far)-e.read)))
 }
 
 // words says what a reduction costs and saves, of which so many of the
