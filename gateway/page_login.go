@@ -117,7 +117,7 @@ type loginKey struct {
 	token bool
 }
 
-// processSecret is the key for logins with tokens if there is no secret of tenants. They
+// processSecret is the key for logins with tokens if there is no tenants.key. Such logins
 // end when the process does.
 var processSecret = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
 

@@ -18,7 +18,8 @@ const fingerprintRounds = 1_000
 
 // fingerprints returns a fingerprint of each setting in Options.Shared. With the same
 // salt, equal settings of two gateways have equal fingerprints, and a fingerprint tells
-// nothing else. Without a salt there are none, so that nobody can prepare tables.
+// nothing else. The caller chooses the salt, so that no table of known fingerprints helps
+// to guess a value.
 func (o *Options) fingerprints(salt string) (map[string]string, error) {
 	switch {
 	case salt == "":

@@ -347,8 +347,8 @@ func usageOf(b *testing.B, s *server, pids []int) (u usage) {
 }
 
 // processes returns the processes of a node that work for the store. Nodes of Citus connect to
-// each other, for single statements too, so there it is the process that has started and
-// ended all others, with those that run.
+// each other, for single statements too. Such processes end soon, so the node's main
+// process is counted too: it has the time of those that have ended.
 func (s *server) processes(b *testing.B, node *pgx.Conn) []int {
 	if len(s.nodes) == 1 {
 		return numbersOf(b, node, `select pid from pg_stat_activity where pid <> pg_backend_pid() and (datname is null or datname = current_database())`)

@@ -86,7 +86,7 @@ func (f *storeFlags) salvage(cmd *cobra.Command, to, keysFile string) (err error
 	list := make([]jsonSalvaged, 0, len(done.Sessions))
 	for _, s := range done.Sessions {
 		j := jsonSalvaged{Session: s.Session, Saved: s.Saved, NameLost: s.NameLost, TenantLost: s.TenantLost}
-		destroyed := false // what nobody can read is not lost
+		destroyed := false // on purpose, so it is not lost
 		if s.Sealed != nil {
 			j.Sealed = s.Sealed.Error()
 			missing, ok := errors.AsType[*encrypted.KeyError](s.Sealed)

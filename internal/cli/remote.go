@@ -160,11 +160,11 @@ func (r *remote) fail(w http.ResponseWriter, req *http.Request, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadGateway)
-	_ = json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]string{"type": "api_error", "message": r.failure(err).Error()}})
+	_ = json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]string{"type": "api_error", "message": "furl: " + r.failure(err).Error()}})
 }
 
 func (r *remote) failure(err error) error {
-	text := fmt.Sprintf("furl: the gateway %s did not respond: %s", r.url, netWords(err))
+	text := fmt.Sprintf("the gateway %s did not respond: %s", r.url, netWords(err))
 	if cure := tlsCure(err, r.asked); cure != "" {
 		text += "; " + cure
 	}

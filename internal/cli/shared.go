@@ -14,7 +14,7 @@ import (
 )
 
 // shared returns the settings that all gateways of a store should have, with the flags
-// of this one. s has those that are used since the start.
+// of this one. Some settings only change with a restart: s has their values in use.
 func (f *serveFlags) shared(s *settings, c *config.Config, file string, o *gateway.Options) (map[string]string, error) {
 	if f.running || f.only {
 		return nil, nil // it serves one person
