@@ -143,7 +143,7 @@ func (e *economy) patience() float64 {
 // provider's tokens stay after the edit and so many are freed.
 func (e *economy) words(b furl.Budget, stay, freed int) string {
 	why := ""
-	if e.forced {
+	if asked := b.Force && b.Size < part(b.Window, forcedFirst); e.forced && !asked { // not by a person
 		why = fmt.Sprintf("required by the window: %s of %s tokens; ", thousands(b.Size), thousands(b.Window))
 	}
 	saves := func(perRequest float64) string {

@@ -188,6 +188,26 @@ func TestAutoKeeps(t *testing.T) {
 	}
 }
 
+// A reduction that a person asks for is not said to be required by the window, unless it is.
+func TestAutoAsked(t *testing.T) {
+	for window, required := range map[int]bool{100_000: false, 20_000: true} {
+		s := newSession(t)
+		s.say(furl.RoleUser, "go")
+		for range 10 {
+			s.call("list", `{}`, text(1800), false)
+		}
+		b := s.paid()
+		b.Window, b.Force = window, true
+		plan := s.plan(must(t, "auto"), b)
+		if len(plan.Reductions) == 0 {
+			t.Fatalf("window %d: nothing is hidden", window)
+		}
+		if why := plan.Reductions[0].Reason; strings.Contains(why, "required by the window") != required {
+			t.Errorf("window %d, size %d: %s", window, b.Size, why)
+		}
+	}
+}
+
 // Near the window the newest reads go only when the rest is not enough: it
 // frees less than a quarter of the window, or less than its rewrite costs.
 func TestAutoForced(t *testing.T) {
