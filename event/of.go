@@ -11,6 +11,10 @@ import (
 // refused as too long: Before is its size and After the limit, 0 if unknown.
 const StageOverflow = "overflow"
 
+// StageHourCache is the stage of a plan step for a request whose instructions and tools
+// furl gave cache entries of one hour.
+const StageHourCache = "cache-1h"
+
 // StageEvict is the stage of reductions that evict the oldest messages.
 const StageEvict = "evict"
 
@@ -31,7 +35,7 @@ func Of(s *furl.State, r furl.Record, limit int) []Event {
 			switch {
 			case step.Stage == StageOverflow:
 				events = append(events, OverflowRecovered{Reported: step.Before, Limit: step.After})
-			case step.Skipped != "":
+			case step.Skipped != "" && step.Stage != StageHourCache:
 				events = append(events, Skipped{Stage: step.Stage, Reason: step.Skipped})
 			}
 		}

@@ -28,10 +28,13 @@ import (
 // tokens with the user's credential, so the last request is held in memory, and only
 // while pings can follow. docs/operate/security.md says when it is released.
 
-// headerKeepAlive, set to false, excludes a request from keep-alive. With tenants,
-// only requests that set it to true are kept alive: a tenant's tokens are not the
-// operator's to spend.
-const headerKeepAlive = "X-Furl-Keep-Alive"
+// headerKeepAlive, set to false, excludes a request from keep-alive, headerHourCache
+// from cache entries of one hour. With tenants, requests must set them to true: a
+// tenant's tokens are not the operator's to spend.
+const (
+	headerKeepAlive = "X-Furl-Keep-Alive"
+	headerHourCache = "X-Furl-Cache-1h"
+)
 
 // Limits of the held requests, and of pings.
 const (
@@ -54,6 +57,7 @@ type pausedSession struct {
 	name   string // the model's in requests
 	model  furl.Model
 	tokens int       // the size of the prompt
+	kept   int       // how much of it has entries of one hour
 	start  time.Time // of the client's request
 	used   time.Time // when the cache entries were last used
 	sent   int       // pings
@@ -66,7 +70,7 @@ func (p *pausedSession) due() time.Time { return p.used.Add(keepalive.Interval(&
 
 // expects reports whether the next ping pays and is allowed.
 func (p *pausedSession) expects() bool {
-	return p.sent < p.most && keepalive.Pays(&p.model, p.tokens, p.due().Sub(p.start))
+	return p.sent < p.most && keepalive.Pays(&p.model, p.tokens, p.kept, p.due().Sub(p.start))
 }
 
 // keeper holds the paused sessions.
@@ -376,6 +380,9 @@ func (c *call) pausedAfter(x *session.Exchange, reply *protocol.Reply) *pausedSe
 		key: x.Session.Info().SessionKey, rt: c.rt, name: x.Fit.Model, model: x.Fit.Budget.Model,
 		tokens: reply.Usage.Prompt(), start: c.sentAt, used: c.sentAt, most: most,
 	}
+	if x.Fit.HourCache {
+		p.kept = min(p.tokens, x.Fit.Budget.Fixed)
+	}
 	if !p.expects() {
 		return nil
 	}
@@ -394,9 +401,15 @@ func (c *call) pausedAfter(x *session.Exchange, reply *protocol.Reply) *pausedSe
 
 // pingsFor returns how many pings may follow a request.
 func (g *Gateway) pingsFor(r *http.Request) int {
-	on, err := strconv.ParseBool(r.Header.Get(headerKeepAlive))
-	if err == nil && !on || len(g.o.TenantSecret) > 0 && !on {
+	if !g.maySpend(r, headerKeepAlive) {
 		return 0
 	}
 	return max(0, g.o.KeepAlive)
+}
+
+// maySpend reports whether furl may spend the request's tokens on the cache, by the
+// header of that name.
+func (g *Gateway) maySpend(r *http.Request, header string) bool {
+	on, err := strconv.ParseBool(r.Header.Get(header))
+	return on || err != nil && len(g.o.TenantSecret) == 0
 }

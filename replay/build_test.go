@@ -39,6 +39,11 @@ models:
     prices: {input: 1000, cache_read: 100, cache_write: 1250, output: 5000}
     caching: {explicit: true, min_prefix: 100, lifetime: 5m, lookback: 20, max_marks: 4}
     thinking: {binds: true, removable: true}
+  - id: toy-hour
+    format: anthropic
+    window: 10000
+    prices: {input: 1000, cache_read: 100, cache_write: 1250, cache_write_1h: 2000, output: 5000}
+    caching: {explicit: true, min_prefix: 100, lifetime: 5m, lookback: 20, max_marks: 4}
   - id: toy-auto
     format: openai-chat
     window: 10000

@@ -30,6 +30,7 @@ type keepAlive struct {
 	max    int      // pings in a pause; 0: none
 	of     *request // the request that pings repeat; nil: it was not accepted
 	tokens int      // the size of its prompt
+	kept   int      // how much of it has entries of one hour
 	sent   int      // pings since
 	last   time.Time
 }
@@ -42,7 +43,10 @@ func (r *run) pause(q *request) {
 		return // the provider has no pings
 	}
 	if last := r.each[len(r.each)-1]; last.sendable && !q.at.IsZero() {
-		k.of, k.tokens = q, r.trail.Points[len(r.trail.Points)-1].Tokens
+		k.of, k.tokens, k.kept = q, r.trail.Points[len(r.trail.Points)-1].Tokens, 0
+		if r.cache.long {
+			k.kept = min(k.tokens, q.fixed)
+		}
 	}
 }
 
@@ -74,7 +78,7 @@ func (r *run) pingWhile(idle func(at time.Time) bool) {
 	k := &r.keepAlive
 	for k.of != nil && k.sent < k.max {
 		at := r.cacheUsed().Add(keepalive.Interval(&k.of.model))
-		if !keepalive.Pays(&k.of.model, k.tokens, at.Sub(r.last)) || !idle(at) {
+		if !keepalive.Pays(&k.of.model, k.tokens, k.kept, at.Sub(r.last)) || !idle(at) {
 			return
 		}
 		k.sent, k.last = k.sent+1, at
@@ -103,10 +107,11 @@ func (r *Report) addKeepAliveNote(limit int) {
 	for i := range r.Totals {
 		t := &r.Totals[i]
 		if t.Window == r.Totals[0].Window && strings.HasSuffix(t.Policy, KeepAliveSuffix) {
-			name := strings.TrimSuffix(t.Policy, KeepAliveSuffix)
+			name, longer := BasePolicy(strings.TrimSuffix(t.Policy, KeepAliveSuffix))
 			if name == none {
 				name = "as recorded"
 			}
+			name += longer
 			parts = append(parts, fmt.Sprintf("%s $%.2f for %s", name, t.PingCost, numbers.Count(t.Pings, "ping")))
 		}
 	}

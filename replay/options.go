@@ -18,7 +18,8 @@ type Candidate struct {
 	Name string
 	New  func(policy.Summarizer) (furl.Policy, error)
 
-	pings int // at most in a pause; see Options.KeepAlive
+	pings     int  // at most in a pause; see Options.KeepAlive
+	hourCache bool // see Options.HourCache
 }
 
 // Candidates returns the named policies of a set as candidates, all of them if
@@ -65,6 +66,10 @@ type Options struct {
 	// pause of a session. If it is not 0, each candidate is also tried with pings,
 	// under its name with KeepAliveSuffix.
 	KeepAlive int
+	// HourCache also tries each candidate with cache entries of one hour for
+	// instructions and tools, from the first pause of a session on, where they can be
+	// expected to pay, under its name with HourCacheSuffix. The gateway does the same.
+	HourCache bool
 	// Model replaces the recorded models, for prices, window and rules.
 	Model string
 	// Prices replace those of the catalogue if Input is not 0.
@@ -115,6 +120,9 @@ func (o Options) complete() (*Options, error) {
 			return nil, err
 		}
 		o.Candidates = c
+	}
+	if o.HourCache {
+		o.Candidates = withHourCache(o.Candidates)
 	}
 	if o.KeepAlive > 0 {
 		o.Candidates = withKeepAlive(o.Candidates, o.KeepAlive)

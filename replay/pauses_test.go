@@ -23,6 +23,7 @@ func TestPauses(t *testing.T) {
 	}
 	const forever = 1000 * time.Hour
 	var pauses []time.Duration
+	var more [4]int // stretches without a pause of more than an hour, by their pauses; 3: or more
 	for rec, err := range transcript.Walk(filepath.Join(dir, "entire-cli"), filepath.Join(dir, "agentv"), filepath.Join(dir, "nimbus"), filepath.Join(dir, "pi-mono")) {
 		if err != nil {
 			continue
@@ -32,15 +33,24 @@ func TestPauses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			short := 0
 			for i, q := range s.requests {
 				pause := forever
 				if i+1 < len(s.requests) {
 					pause = s.requests[i+1].at.Sub(q.at)
 				}
 				pauses = append(pauses, pause)
+				switch {
+				case pause > time.Hour:
+					more[min(short, len(more)-1)]++
+					short = 0
+				case pause > 5*time.Minute:
+					short++
+				}
 			}
 		}
 	}
+	t.Logf("stretches without a pause of more than an hour: %d with no pause of more than five minutes, %d with one, %d with two, %d with more", more[0], more[1], more[2], more[3])
 	for _, long := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, 2 * time.Hour} {
 		longer, ended := 0, 0
 		for _, p := range pauses {

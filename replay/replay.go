@@ -59,7 +59,7 @@ func replayOne(ctx context.Context, rec *transcript.Recording, o *Options, files
 			runs[w][c] = make([]*run, len(sessions))
 			for i, s := range sessions {
 				g.Go(func() error {
-					r := &run{s: s, o: o, window: window, keepAlive: keepAlive{max: cand.pings}}
+					r := &run{s: s, o: o, window: window, keepAlive: keepAlive{max: cand.pings}, hourCache: cand.hourCache}
 					p, err := cand.New(&summarizer{r})
 					if err != nil {
 						return err

@@ -35,6 +35,8 @@ type run struct {
 	summarized bool      // the policy requested a summary
 	current    *request
 	keepAlive  keepAlive
+	hourCache  bool    // the candidate's
+	paused     bool    // the session has paused, as keepalive.IsPause says
 	tools      float64 // what tool definitions cost that were never called
 
 	// The current request. The slices are reused.
@@ -189,7 +191,7 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 	model := q.model
 	r.ping(q.at)
 	b := r.budget(q)
-	r.current, r.cache.long = q, q.long
+	r.current, r.cache.long = q, r.longPreamble(q)
 	rewound := int(r.log.Head()) != r.log.Len()
 	plan, err := r.policy.Plan(ctx, r.log.State(), b)
 	if err != nil {

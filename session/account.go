@@ -73,8 +73,9 @@ type sinceLast struct {
 // prompt: as cache reads if there were any, else as cache writes or input. If it
 // did, then without the change the old prompt would have been read from the cache,
 // unless that had expired, and only the new messages written. If a ping kept the cache
-// alive, everything would have been written. In all cases the
-// reply is assumed to be the same. A prompt above the window is priced as if the
+// alive, or entries of one hour that furl asked for a part of it, everything would have
+// been written. What such entries cost more to write is not spent without furl. In all
+// cases the reply is assumed to be the same. A prompt above the window is priced as if the
 // provider had accepted it.
 type accounted struct {
 	model    *furl.Model // with the prices and the lifetime of the request's cache entries
@@ -96,6 +97,8 @@ type accounted struct {
 	between sinceLast
 	// pinged is the time of the newest ping, zero if unknown.
 	pinged time.Time
+	// hour says that furl asked for entries of one hour for instructions and tools.
+	hour bool
 }
 
 // keptAlive reports whether the cache would have expired since the previous request
@@ -125,7 +128,11 @@ func (r *accounted) account() Account {
 		a.Cost = price.OfRequest(r.model, u)
 		a.Without = a.Cost
 	}
-	if a.Priced && (a.Hidden > 0 || kept && cached) {
+	kept = kept || r.keptHour(late)
+	if r.hour { // without furl, these entries live as long as the others
+		u.CacheWrite, u.CacheWrite1h = u.CacheWrite+u.CacheWrite1h, 0
+	}
+	if a.Priced && (a.Hidden > 0 || kept && cached || u != r.usage) {
 		still := cached && !late && r.last.Model == r.name && r.samePreamble()
 		a.Without = price.OfRequest(r.model, usageWithout(u, a.Hidden, r.between.edited || kept, still, b.Of(r.between.counted, r.between.items)))
 	}
@@ -137,7 +144,7 @@ func (r *accounted) account() Account {
 func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 	r := &accounted{
 		model: &sent.Budget.Model, name: sent.Model, usage: reply.Usage, size: sent.size(),
-		preamble: sent.preamble, at: sent.At, dry: sent.Dry,
+		preamble: sent.preamble, at: sent.At, dry: sent.Dry, hour: sent.HourCache,
 		scale: sent.Budget.Scale, perItem: sent.Budget.PerItem,
 	}
 	if sent.View == nil { // not of this session

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
@@ -73,6 +74,9 @@ func (f *Fit) steps() []furl.PlanStep {
 		return nil
 	}
 	if !f.Dry {
+		if f.HourCache {
+			return append(slices.Clip(f.Plan.Steps), hourStep(f.Plan.After))
+		}
 		return f.Plan.Steps
 	}
 	steps := make([]furl.PlanStep, 0, len(f.Plan.Steps)+1)

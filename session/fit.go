@@ -41,6 +41,10 @@ type Fit struct {
 	// Unbound reports that a dry run's prompt is not View, so no thinking is bound to
 	// View.
 	Unbound bool
+	// HourCache reports that the request should ask for cache entries of one hour for
+	// the client's instructions and tools (wire.API.HourPreamble). Encode clears it if
+	// the request does not.
+	HourCache bool
 	// Received is the request as the client sent it, and Sent the body that was sent
 	// in its place. If they are set, Observe records how to rebuild both; see
 	// Session.ReceivedBody.
@@ -306,6 +310,7 @@ func (s *Session) newFit(in transact.Prompt, b furl.Budget, plan *furl.Plan, cou
 	f := &Fit{
 		Model: in.Model, View: v, Plan: plan, Budget: b, Head: s.log.Head(), At: b.Now,
 		preamble: in.Digest, counted: counted,
+		HourCache: in.HourCache && !in.DryRun && s.hourCachePays(&b),
 	}
 	if b.Model.Thinking.Binds {
 		f.prefix, f.thinking = v.Prefix(), v.LastThinking

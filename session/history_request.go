@@ -26,7 +26,7 @@ func (h *History) request(r furl.Record, ex *furl.Exchange) {
 	cal := meter.Calibration()
 	sent := accounted{
 		model: &m, name: ex.Model, usage: ex.Usage, size: ex.Estimated,
-		preamble: ex.Preamble, at: r.At, dry: wasDry(ex.Plan),
+		preamble: ex.Preamble, at: r.At, dry: wasDry(ex.Plan), hour: hadHourCache(ex.Plan),
 		scale: cal.Scale(), perItem: cal.PerItem(),
 		last: h.sizes.last, when: h.sizes.when, between: h.between,
 	}

@@ -118,6 +118,11 @@ type questions interface {
 	// false if the provider has no such request, or not with the settings of
 	// this one. The result shares no memory with body.
 	CacheOnly(body []byte) (_ []byte, ok bool)
+	// HourPreamble changes a request so that the entries of the provider's cache at
+	// the client's breakpoints in instructions and tools live an hour. ok is false if
+	// it has no such breakpoint with a shorter lifetime, or the provider has no choice
+	// of lifetimes there. The result shares no memory with body.
+	HourPreamble(body []byte) (_ []byte, ok bool)
 }
 
 // programs contains what a program needs to send requests of its own.

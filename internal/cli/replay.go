@@ -36,6 +36,7 @@ type replayFlags struct {
 	verbose  bool
 	strict   bool
 	pings    int
+	hour     bool
 	config   string
 	since    string
 	project  string
@@ -85,6 +86,7 @@ Gemini CLI and OpenHands.`,
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "list all skipped files and records")
 	fl.BoolVar(&f.strict, "strict", false, "exit with code 1 if a recording has unreadable records")
+	fl.BoolVar(&f.hour, "cache-1h", false, "also try each policy with cache entries of one hour for instructions and tools; see gateway.cache_1h")
 	fl.IntVar(&f.pings, "keep-alive", 0, "also try each policy with at most `N` pings per pause; see gateway.keep_alive")
 	fl.StringVar(&f.since, "since", "", "only sessions with a record in the last `age`, such as 12h or 7d")
 	fl.StringVar(&f.project, "project", "", "only sessions of agents that worked in this `folder`, or in one of that name")
@@ -134,6 +136,9 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	}
 	if opts.KeepAlive, err = f.keepAlive(); err != nil {
 		return err
+	}
+	if opts.HourCache = f.hour; f.hour && f.tune.on {
+		return badUsage("--tune does not take --cache-1h: it chooses a policy, and the lifetime of cache entries is a setting of the gateway")
 	}
 	if opts.Windows, err = windows(f.windows); err != nil {
 		return err

@@ -153,14 +153,11 @@ func windowsOf(results []replay.Result) []int {
 // policyLabel is the name of a policy in tables. Policy none hides nothing, so
 // its row is the session as recorded.
 func policyLabel(name string) string {
-	name, pinged := strings.CutSuffix(name, replay.KeepAliveSuffix)
+	name, settings := replay.BasePolicy(name)
 	if name == "none" {
 		name = "as recorded"
 	}
-	if pinged {
-		name += replay.KeepAliveSuffix
-	}
-	return name
+	return name + settings
 }
 
 // legend explains the columns, two on a line.

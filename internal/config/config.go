@@ -158,6 +158,9 @@ type Gateway struct {
 	// KeepAlive is how many pings may keep the prompt cache of a session alive in
 	// a pause. If zero, none. MaxKeepAlive is the largest number.
 	KeepAlive int `yaml:"keep_alive"`
+	// HourCache asks for cache entries of one hour for instructions and tools, once a
+	// session has paused.
+	HourCache bool `yaml:"cache_1h"`
 	// Recall gives models tools that find what is hidden from them, and
 	// answers their calls.
 	Recall bool `yaml:"recall"`
@@ -539,6 +542,7 @@ policy: auto
 #   dry_run: false
 #   log: info
 #   keep_alive: 0
+#   cache_1h: false
 #   recall: false
 #   commands: false
 #   page: true

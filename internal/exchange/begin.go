@@ -33,6 +33,9 @@ type BeginOptions struct {
 	Recall RecallMode
 	// Commands are those that CutCommands found in the request.
 	Commands Commands
+	// HourCache asks for cache entries of one hour for instructions and tools, from the
+	// first pause of a session on, where they can be expected to pay.
+	HourCache bool
 	// DryRun plans and sends the request unchanged: Fit.Plan holds the plan, and
 	// none of it is recorded. Blocks that the session already hides are shown too;
 	// thinking that is bound to a prompt without them is removed. No model is asked
@@ -55,7 +58,7 @@ type BeginOptions struct {
 //
 // The caller must end each exchange with Done or Drop.
 func (a *Sessions) Begin(ctx context.Context, req *protocol.Request, o BeginOptions) (*Exchange, error) {
-	x := &Exchange{Exchange: session.Exchange{Body: req.Body, Dry: o.DryRun}, all: a, original: req, req: req}
+	x := &Exchange{Exchange: session.Exchange{Body: req.Body, Dry: o.DryRun}, all: a, original: req, req: req, hourCache: o.HourCache}
 	if o.Peek {
 		return a.peek(ctx, x, &o)
 	}
@@ -267,6 +270,7 @@ func (x *Exchange) prompt(t *tx) transact.Prompt {
 		Model: x.req.Model, Preamble: x.req.Preamble, Digest: x.req.PreambleDigest, MaxTokens: x.req.MaxTokens,
 		Tail: x.req.Messages[len(x.req.Messages)-x.incoming.tailLen:], Refused: x.overflow, Window: x.window,
 		DryRun: x.Dry, Unbound: x.Dry && x.lacksRecallTools(t), Cache: wire.For(x.req.Format).CacheRequest(x.req),
+		HourCache: x.hourCache,
 	}
 }
 
@@ -282,10 +286,16 @@ func (x *Exchange) encodeFit(fit *session.Fit) error {
 		return x.encodeDry(fit)
 	}
 	body, err := x.encode(fit.View)
-	if err == nil {
-		x.setBody(body)
+	if err != nil {
+		return err
 	}
-	return err
+	x.setBody(body)
+	if fit.HourCache {
+		if body, fit.HourCache = wire.For(x.req.Format).HourPreamble(body); fit.HourCache {
+			x.Body = body
+		}
+	}
+	return nil
 }
 
 // encodeDry sets the body of a dry run. It is the request's body unless thinking

@@ -31,6 +31,8 @@ type Exchange struct {
 	overflow *protocol.Overflow
 	window   int // the context window by that error; 0: unknown
 
+	hourCache bool // BeginOptions.HourCache
+
 	offered []string // recall tools in Body
 	rounds  int      // replies with calls of recall tools
 	recalls int      // answered calls of recall tools

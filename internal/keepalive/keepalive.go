@@ -1,7 +1,8 @@
 // Package keepalive decides when it pays to keep a prompt cache alive over a
-// pause of a session: to send a ping, which is a request that repeats the last
-// prompt, generates nothing, and so renews the entries of the provider's cache
-// for the price of a cache read.
+// pause of a session. There are two ways: a ping, which is a request that repeats
+// the last prompt, generates nothing, and so renews the entries of the provider's
+// cache for the price of a cache read; and entries of one hour for instructions and
+// tools, which cost more to write.
 //
 // docs/internals/cost-model.md has the rule and its measurements.
 package keepalive
@@ -31,16 +32,17 @@ func Interval(m *furl.Model) time.Duration { return m.Caching.Lifetime * 9 / 10 
 
 // Pays reports whether the next ping of a pause pays. m is the model with the
 // lifetime and the write price of the prompt's cache entries (price.WithHour),
-// tokens the size of the prompt, and idle how long the session will have paused
-// when the ping is sent.
+// tokens the size of the prompt, kept how much of it has entries that live an hour
+// anyway, and idle how long the session will have paused when the ping is sent.
 //
-// A ping costs a cache read of the prompt. It saves the cache write if the session
-// continues after the entries would have expired and before they expire again.
+// A ping costs a cache read of the prompt. It saves the cache write of what is not kept
+// if the session continues after the entries would have expired and before they expire
+// again.
 // Later pings of a pause pay less and less, because a session that has paused for
 // long is likely to pause on.
 // Only caches with breakpoints of the client are kept alive: the others have no
 // documented way to renew an entry without a reply.
-func Pays(m *furl.Model, tokens int, idle time.Duration) bool {
+func Pays(m *furl.Model, tokens, kept int, idle time.Duration) bool {
 	if !m.Caching.Explicit || m.Caching.Lifetime == 0 || tokens < max(MinTokens, m.Caching.MinPrefix) {
 		return false
 	}
@@ -50,7 +52,7 @@ func Pays(m *furl.Model, tokens int, idle time.Duration) bool {
 	}
 	p = price.Complete(p)
 	saves := Chance(idle, m.Caching.Lifetime-Interval(m), m.Caching.Lifetime) * (p.CacheWrite - p.CacheRead)
-	return saves > leastReturn*p.CacheRead
+	return saves*float64(tokens-kept) > leastReturn*p.CacheRead*float64(tokens)
 }
 
 // Chance estimates the probability that a session that has paused for a time

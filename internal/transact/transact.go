@@ -161,6 +161,9 @@ type Prompt struct {
 	// Cache says which cache entries the request asks for. If its Lifetime is 0,
 	// they live as long as those of earlier requests.
 	Cache protocol.CacheRequest
+	// HourCache allows cache entries of one hour for instructions and tools, once the
+	// session has paused and they can be expected to pay.
+	HourCache bool
 	// Refused is the provider's error if it refused the prompt as too long, else
 	// nil. Window is the context window by that error, 0 if unknown.
 	Refused *protocol.Overflow

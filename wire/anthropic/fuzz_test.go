@@ -46,6 +46,11 @@ func FuzzRoundTrip(f *testing.F) {
 		if out, err := Codec.EncodeRequest(req, viewOf(req.Messages)); err != nil || !bytes.Equal(out, before) {
 			t.Fatalf("identity: %v\n%q\n%q", err, before, out)
 		}
+		if longer, ok := Codec.HourPreamble(body); ok {
+			if again, twice := Codec.HourPreamble(longer); twice || !json.Valid(longer) || !bytes.Equal(body, before) {
+				t.Fatalf("instructions for an hour: %q, again %q", longer, again)
+			}
+		}
 		for i := range req.Messages {
 			m := &req.Messages[i]
 			at := req.Offsets[i]

@@ -106,6 +106,12 @@ func (responses) WithLimit(body []byte, tokens, slack, most int) ([]byte, bool) 
 // models refuse the smallest limits, and a request without one pays for a reply.
 func (chat) CacheOnly([]byte) ([]byte, bool) { return nil, false }
 
+// HourPreamble implements wire.API: a lifetime applies to the whole request.
+func (chat) HourPreamble([]byte) ([]byte, bool) { return nil, false }
+
+// HourPreamble implements wire.API: a lifetime applies to the whole request.
+func (responses) HourPreamble([]byte) ([]byte, bool) { return nil, false }
+
 // CacheOnly implements wire.API: the provider has no such request.
 func (responses) CacheOnly([]byte) ([]byte, bool) { return nil, false }
 
