@@ -75,6 +75,10 @@ func TestHourCache(t *testing.T) {
 		if bill.Cost >= direct.Cost || !near(got.Spent(), bill.Cost) || !near(got.CostWithout, direct.Cost) {
 			t.Errorf("billed $%v, without the setting $%v; the ledger has $%v and $%v", bill.Cost, direct.Cost, got.Spent(), got.CostWithout)
 		}
+		m := st.metrics(t)
+		if n, spent := m["furl_requests_cache_1h_total"], m[`furl_cost_spent_dollars_total{on="cache_1h"}`]; n != 2 || spent <= 0 {
+			t.Errorf("the metrics have %v requests and $%v", n, spent)
+		}
 		s := st.session(t)
 		sum, n := 0.0, 0
 		h := session.NewHistory(s.HistoryOptions())

@@ -28,20 +28,20 @@ type metrics struct {
 	clients *prometheus.CounterVec // client, result
 	limited *prometheus.CounterVec // limit
 
-	requests                                   *prometheus.CounterVec // format, model, status
-	unaudited                                  prometheus.Counter
-	bypassed, dryRuns, auxiliary, undecoded    prometheus.Counter
-	refused, failed, cut, unread, unrecorded   prometheus.Counter
-	recovered, beyondWindow, refetches, panics prometheus.Counter
-	recalls                                    prometheus.Counter
-	reductions, hidden                         *prometheus.CounterVec   // stage
-	tokens                                     *prometheus.CounterVec   // model, kind
-	cost, costWithout, saved                   *prometheus.CounterVec   // model
-	spent                                      *prometheus.CounterVec   // on
-	breaks                                     *prometheus.CounterVec   // cause
-	stageTime                                  *prometheus.HistogramVec // stage
-	firstByte                                  *prometheus.HistogramVec // format
-	requestTime                                *prometheus.HistogramVec // format
+	requests                                           *prometheus.CounterVec // format, model, status
+	unaudited                                          prometheus.Counter
+	bypassed, dryRuns, hourCache, auxiliary, undecoded prometheus.Counter
+	refused, failed, cut, unread, unrecorded           prometheus.Counter
+	recovered, beyondWindow, refetches, panics         prometheus.Counter
+	recalls                                            prometheus.Counter
+	reductions, hidden                                 *prometheus.CounterVec   // stage
+	tokens                                             *prometheus.CounterVec   // model, kind
+	cost, costWithout, saved                           *prometheus.CounterVec   // model
+	spent                                              *prometheus.CounterVec   // on
+	breaks                                             *prometheus.CounterVec   // cause
+	stageTime                                          *prometheus.HistogramVec // stage
+	firstByte                                          *prometheus.HistogramVec // format
+	requestTime                                        *prometheus.HistogramVec // format
 }
 
 // Histogram buckets in seconds. furl's part takes milliseconds, a provider's
@@ -74,6 +74,7 @@ func newMetrics(g *Gateway) *metrics {
 	m.unaudited = counter("furl_audit_failures_total", "Accesses that could not be written to the audit log.")
 	m.bypassed = counter("furl_requests_bypassed_total", "Requests with X-Furl-Bypass.")
 	m.dryRuns = counter("furl_requests_dry_run_total", "Dry runs: requests that were planned and sent unchanged.")
+	m.hourCache = counter("furl_requests_cache_1h_total", "Requests whose instructions and tools got cache entries of one hour.")
 	m.auxiliary = counter("furl_requests_aside_total", "Auxiliary requests that are not part of a conversation, such as those for titles.")
 	m.undecoded = counter("furl_requests_undecoded_total", "Requests that could not be decoded.")
 	m.refused = counter("furl_requests_refused_total", "Requests that the gateway refused.")
@@ -163,6 +164,9 @@ func (m *metrics) prepared(x *session.Exchange) {
 	if x.Fit == nil || !x.Committed {
 		return
 	}
+	if x.Fit.HourCache {
+		m.hourCache.Inc()
+	}
 	for _, red := range x.Fit.Plan.Reductions {
 		m.reductions.WithLabelValues(stageLabel(red.Stage)).Inc()
 		m.hidden.WithLabelValues(stageLabel(red.Stage)).Add(float64(max(0, red.Before-red.After)))
@@ -205,8 +209,16 @@ func (m *metrics) replied(model string, sent *session.Fit, u furl.Usage) {
 	if a.Without >= a.Cost {
 		m.saved.WithLabelValues(model).Add(a.Without - a.Cost)
 	} else {
-		m.spent.WithLabelValues("rewriting").Add(a.Cost - a.Without)
+		m.spent.WithLabelValues(spentOn(sent)).Add(a.Cost - a.Without)
 	}
+}
+
+// spentOn returns why a request cost more than without furl.
+func spentOn(sent *session.Fit) string {
+	if sent.HourCache && len(sent.Plan.Reductions) == 0 {
+		return "cache_1h"
+	}
+	return "rewriting"
 }
 
 // ended counts a request whose response has ended.

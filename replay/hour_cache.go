@@ -1,9 +1,11 @@
 package replay
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/furlhq/furl/internal/keepalive"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -28,6 +30,35 @@ func BasePolicy(name string) (base, suffixes string) {
 	return base, name[len(base):]
 }
 
+// pauses is the number of pauses that entries of one hour outlive, where the gateway can
+// ask for them.
+func (s *session) pauses() (n int) {
+	for i := 1; i < len(s.requests); i++ {
+		before, q := s.requests[i-1], s.requests[i]
+		if !before.at.IsZero() && !q.at.IsZero() && !q.long && s.canExtend(q) && keepalive.IsPause(&q.model, q.at.Sub(before.at)) {
+			n++
+		}
+	}
+	return n
+}
+
+// canExtend reports whether entries of one hour pay for a request after a pause.
+func (s *session) canExtend(q *request) bool {
+	if !keepalive.HourPays(&q.model) {
+		return false
+	}
+	_, ok := wire.For(s.codec.Format()).HourPreamble([]byte(`{"system":[{"cache_control":{}}]}`))
+	return ok
+}
+
+// addPauseNote names the settings that keep the cache over pauses, if no row has them.
+func (r *Report) addPauseNote(pauses int, o *Options) {
+	if pauses == 0 || o.HourCache || o.KeepAlive > 0 {
+		return
+	}
+	r.Notes = append(r.Notes, fmt.Sprintf("%s of more than five minutes and at most an hour, after which the prompt is written to the cache again: --cache-1h and --keep-alive 4 show what keeping the cache saves.", numbers.Count(pauses, "pause")))
+}
+
 // longPreamble reports whether the entries of instructions and tools live an hour for a
 // request: the client's, or those that the run asks for after a pause.
 func (r *run) longPreamble(q *request) bool {
@@ -37,9 +68,5 @@ func (r *run) longPreamble(q *request) bool {
 	if !r.paused && !r.last.IsZero() && !q.at.IsZero() {
 		r.paused = keepalive.IsPause(&q.model, q.at.Sub(r.last))
 	}
-	if !r.paused || !keepalive.HourPays(&q.model) {
-		return false
-	}
-	_, ok := wire.For(r.s.codec.Format()).HourPreamble([]byte(`{"system":[{"cache_control":{}}]}`))
-	return ok
+	return r.paused && r.s.canExtend(q)
 }

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/furlhq/furl"
@@ -29,10 +30,10 @@ func TestHourCache(t *testing.T) {
 		saves int // 1: they save, -1: they cost, 0: there are none
 	}{
 		{"no pause", session(furl.FormatAnthropic, "1m", "4m"), 0},
-		{"a long pause", session(furl.FormatAnthropic, "2h", "1m"), 0},
-		{"one pause", session(furl.FormatAnthropic, "10m", "1m"), -1},
-		{"two pauses", session(furl.FormatAnthropic, "10m", "1m", "50m"), 1},
-		{"a format without lifetimes of parts", session(furl.FormatChat, "10m", "10m"), 0},
+		{"a long pause", session(furl.FormatAnthropic, "2h", "2h1m"), 0},
+		{"one pause", session(furl.FormatAnthropic, "10m", "11m"), -1},
+		{"two pauses", session(furl.FormatAnthropic, "10m", "11m", "1h1m"), 1},
+		{"a format without lifetimes of parts", session(furl.FormatChat, "10m", "20m"), 0},
 	} {
 		r := play(t, Options{Windows: []int{100_000}, Candidates: presets(t, "none"), HourCache: true}, tt.rec).Totals
 		if len(r) != 2 || r[1].Policy != "none+cache-1h" {
@@ -42,7 +43,7 @@ func TestHourCache(t *testing.T) {
 			t.Errorf("%s: costs $%.6f, without $%.6f", tt.name, *r[1].Cost, *r[0].Cost)
 		}
 	}
-	r := play(t, Options{Windows: []int{100_000}, Candidates: presets(t, "none"), HourCache: true, KeepAlive: 4}, session(furl.FormatAnthropic, "6m", "6m", "6m")).Totals
+	r := play(t, Options{Windows: []int{100_000}, Candidates: presets(t, "none"), HourCache: true, KeepAlive: 4}, session(furl.FormatAnthropic, "6m", "12m", "18m")).Totals
 	var names []string
 	for i := range r {
 		names = append(names, r[i].Policy)
@@ -52,5 +53,30 @@ func TestHourCache(t *testing.T) {
 	}
 	if r[2].Pings != 0 || r[3].Pings >= r[1].Pings {
 		t.Errorf("%d pings with entries of one hour, %d without", r[3].Pings, r[1].Pings)
+	}
+}
+
+// A report names the settings that keep the cache if there are pauses and no row has them.
+func TestPauseNote(t *testing.T) {
+	b := newTape(t, "toy-hour", furl.FormatAnthropic)
+	b.user("go")
+	b.asks("0s")
+	b.says("ok")
+	for _, at := range []string{"6m", "7m", "2h7m", "2h57m"} {
+		b.user("go on")
+		b.asks(at)
+		b.says("ok")
+	}
+	rec := b.recording()
+	o := Options{Windows: []int{100_000}, Candidates: presets(t, "none")}
+	const want = "2 pauses of more than five minutes and at most an hour, "
+	noted := func(o Options) bool {
+		return slices.ContainsFunc(play(t, o, rec).Notes, func(n string) bool { return strings.HasPrefix(n, want) })
+	}
+	if !noted(o) {
+		t.Errorf("notes %q, want %q", play(t, o, rec).Notes, want)
+	}
+	if o.HourCache = true; noted(o) {
+		t.Error("a note although a row has the setting")
 	}
 }

@@ -26,18 +26,20 @@ func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts O
 	}
 	report := &Report{Recordings: []RecordingReport{}, Totals: []Result{}}
 	var models []string
+	pauses := 0
 	for rec := range recordings {
 		r, err := replayOne(ctx, rec, o, len(report.Recordings))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", rec.File, err)
 		}
 		report.Recordings = append(report.Recordings, *r)
-		models = append(models, r.unknown...)
+		models, pauses = append(models, r.unknown...), pauses+r.pauses
 	}
 	slices.Sort(models)
 	report.total()
 	report.addNotes(slices.Compact(models))
 	report.addKeepAliveNote(o.KeepAlive)
+	report.addPauseNote(pauses, o)
 	return report, nil
 }
 
@@ -77,6 +79,9 @@ func replayOne(ctx context.Context, rec *transcript.Recording, o *Options, files
 		return nil, err
 	}
 	out := describe(rec, sessions)
+	for _, s := range sessions {
+		out.pauses += s.pauses()
+	}
 	out.Notes = append(slices.Clip(out.Notes), recordingNotes(sessions, runs[0][none], o)...)
 	if out.Tools = toolUse(sessions, runs[0][none]); out.Tools.note() != "" {
 		out.Notes = append(out.Notes, out.Tools.note())

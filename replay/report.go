@@ -52,6 +52,7 @@ type RecordingReport struct {
 	Compactions int `json:"-"`
 
 	unknown []string // models without an entry in the catalogue
+	pauses  int      // that entries of one hour outlive
 }
 
 // Result is the outcome of one policy and window, for one recording or all.
