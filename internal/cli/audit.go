@@ -31,27 +31,39 @@ func openAudit(c *config.Config, file string) (*audit.Log, error) {
 }
 
 // auditedCommands are the commands that read or change sessions of a store, and what they
-// do. If session is set, the first argument is a session; those of others may be content.
+// do. names is what the first argument is; the others may be content.
 var auditedCommands = map[string]struct {
-	action  string
-	session bool
+	action string
+	names  argName
 }{
-	"furl show": {"read", true}, "furl get": {"read", true}, "furl context": {"read", true}, "furl branches": {"read", true}, "furl sessions": {"read", false},
-	"furl search": {"search", false}, "furl export": {"export", true}, "furl resume": {"export", true},
-	"furl restore": {"restore", true}, "furl reduce": {"change", true}, "furl set": {"change", true}, "furl pin": {"change", true}, "furl unpin": {"change", true},
-	"furl rewind": {"change", true}, "furl fork": {"change", true}, "furl summary": {"change", true}, "furl edit-summary": {"change", true}, "furl import": {"change", false},
-	"furl delete": {"delete", true}, "furl tenants move": {"change", false}, "furl hold": {"hold", true}, "furl hold release": {"release", false},
-	"furl keys create": {"operate", false}, "furl keys revoke": {"operate", false}, "furl audit export": {"export", false},
-	"furl redact": {"change", true}, "furl backup": {"export", false}, "furl backup restore": {"change", false},
-	"furl encryption enable": {"operate", false}, "furl encryption rotate": {"operate", false}, "furl encryption destroy": {"delete", false},
-	"furl encryption export": {"operate", false}, "furl encryption import": {"operate", false},
+	"furl show": {"read", aSession}, "furl get": {"read", aSession}, "furl context": {"read", aSession}, "furl branches": {"read", aSession}, "furl sessions": {"read", nothing},
+	"furl search": {"search", nothing}, "furl export": {"export", aSession}, "furl resume": {"export", aSession},
+	"furl restore": {"restore", aSession}, "furl reduce": {"change", aSession}, "furl set": {"change", aSession}, "furl pin": {"change", aSession}, "furl unpin": {"change", aSession},
+	"furl rewind": {"change", aSession}, "furl fork": {"change", aSession}, "furl summary": {"change", aSession}, "furl edit-summary": {"change", aSession}, "furl import": {"change", nothing},
+	"furl delete": {"delete", sessions}, "furl tenants move": {"change", aTenant}, "furl hold": {"hold", aSession}, "furl hold release": {"release", nothing},
+	"furl keys create": {"operate", nothing}, "furl keys revoke": {"operate", nothing}, "furl audit export": {"export", nothing},
+	"furl redact": {"change", aSession}, "furl backup": {"export", nothing}, "furl backup restore": {"change", nothing},
+	"furl encryption enable": {"operate", tenants}, "furl encryption rotate": {"operate", tenants}, "furl encryption destroy": {"delete", aTenant},
+	"furl encryption export": {"operate", nothing}, "furl encryption import": {"operate", nothing},
 }
+
+// argName is what the first argument of a command names.
+type argName int
+
+const (
+	nothing  argName = iota // or content
+	aSession                // a session
+	sessions                // a session, and so do the other arguments
+	aTenant                 // a tenant
+	tenants                 // a tenant, and so do the other arguments
+)
 
 // auditedCommand is the command that runs, for the line with its result.
 type auditedCommand struct {
 	config *config.Config // nil: the command has no line
 	file   string         // of the configuration
 	entry  audit.Entry
+	failed error // of each
 }
 
 // finish writes down the result of the command. err is its error. A failure is a
@@ -64,16 +76,43 @@ func (a *auditedCommand) finish(errs io.Writer, err error) {
 	if held := (*storage.HeldError)(nil); errors.As(err, &held) {
 		result.Reason = held.Error()
 	}
-	if err := appendAudit(a.config, a.file, result); err != nil {
+	if err := errors.Join(a.failed, appendAudit(a.config, a.file, result)); err != nil {
 		fmt.Fprintf(errs, "warning: %s\n", printable(err.Error()))
 	}
 }
 
-// found notes the session that the command has found by its name.
+// found notes the session that the command has found by its name. With "", the command is
+// about several.
 func (a *auditedCommand) found(id furl.SessionID) {
 	if a != nil {
 		a.entry.Session = string(id)
 	}
+}
+
+// foundTenant notes the tenant that the command has found by its name.
+func (a *auditedCommand) foundTenant(t furl.Tenant) {
+	if a != nil {
+		a.entry.Tenant = tenantWord(t)
+	}
+}
+
+// each writes down what a command about several sessions or tenants has done with one of
+// them, before it goes on to the next. It returns an error if the command must stop then.
+// The last line, by finish, has the result of the command.
+func (a *auditedCommand) each(key furl.SessionKey) error {
+	if a == nil || a.config == nil || string(key.Session) == a.entry.Session && key.Session != "" {
+		return nil // the last line names the session
+	}
+	done := a.entry.Result(audit.Done)
+	done.Tenant, done.Session = tenantWord(key.Tenant), string(key.Session)
+	err := appendAudit(a.config, a.file, done)
+	if a.config.Audit.Required {
+		return err
+	}
+	if err != nil && a.failed == nil {
+		a.failed = err
+	}
+	return nil
 }
 
 // resultOf returns the outcome of an access that ended with an error, or with nil.
@@ -102,8 +141,15 @@ func (p program) auditCommandLine(cmd *cobra.Command, args []string) error {
 		return nil // the command itself reports an error
 	}
 	e := audit.Entry{Action: what.action, Via: "cli", Who: shellUser(), By: string(access.ByShell), Target: cmd.CommandPath()}
-	if what.session && len(args) > 0 {
+	switch {
+	case len(args) == 0:
+	case what.names == aSession, what.names == sessions && len(args) == 1:
 		e.Session = args[0]
+	case what.names == aTenant, what.names == tenants && len(args) == 1:
+		e.Tenant = args[0]
+	}
+	if cmd.CommandPath() == "furl tenants move" && len(args) > 1 {
+		e.Target += " " + args[0] + " " + args[1] // names of tenants
 	}
 	if f := cmd.Flags().Lookup("session"); f != nil && e.Session == "" {
 		e.Session = f.Value.String()
@@ -113,7 +159,7 @@ func (p program) auditCommandLine(cmd *cobra.Command, args []string) error {
 		switch {
 		case f == nil:
 		case name == "tenant":
-			e.Tenant = f.Value.String()
+			e.Tenant = cmp.Or(f.Value.String(), e.Tenant)
 		default:
 			e.Reason = f.Value.String()
 		}
@@ -123,7 +169,7 @@ func (p program) auditCommandLine(cmd *cobra.Command, args []string) error {
 	switch {
 	case err == nil:
 		if p.audited != nil {
-			*p.audited = auditedCommand{c, file, e}
+			*p.audited = auditedCommand{config: c, file: file, entry: e}
 		}
 	case c.Audit.Required:
 		return fmt.Errorf("%w; nothing was done (audit.required is set)", err)

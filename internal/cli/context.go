@@ -48,6 +48,7 @@ sizes that it has reported.`,
 		},
 	}
 	f.add(cmd)
+	f.addTenant(cmd)
 	cmd.Flags().StringVar(&model, "model", "", "`name` of the model (default the session's)")
 	cmd.Flags().StringVar(&within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
 	complete(cmd, "model", catalog.Default().Names)

@@ -21,7 +21,7 @@ import (
 
 func deleteCommand(p program) *cobra.Command {
 	f := storeFlags{program: p}
-	var yes, dry, expired bool
+	var yes, dry, expired, all bool
 	var older string
 	cmd := &cobra.Command{
 		Use:   "delete [SESSION]...",
@@ -33,11 +33,12 @@ deletes a session under legal hold (furl hold). The last line, and "report" in J
 what was deleted.`,
 		Example: `  furl delete 01jd5 --dry-run
   furl delete 01jd5 --yes
+  furl delete --tenant acme --all --dry-run
   furl delete --older-than 90d`,
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if len(args) == 0 && older == "" && !expired {
-				return badUsage("name a session, or use --older-than or --expired")
+			if len(args) == 0 && older == "" && !expired && !all {
+				return badUsage("name a session, or use --older-than, --all or --expired")
 			}
 			ctx := cmd.Context()
 			store, err := f.existing(ctx)
@@ -45,9 +46,12 @@ what was deleted.`,
 				return err
 			}
 			defer closing(store, &err)
+			if all && (len(args) > 0 || older != "") {
+				return badUsage("--all takes no sessions and no --older-than")
+			}
 			if expired {
-				if len(args) > 0 || older != "" || dry {
-					return badUsage("--expired takes no sessions, --older-than or --dry-run")
+				if len(args) > 0 || older != "" || all || dry || cmd.Flags().Changed("tenant") {
+					return badUsage("--expired is for all tenants, and takes no sessions, --older-than, --all or --dry-run")
 				}
 				return f.expire(cmd, store)
 			}
@@ -63,20 +67,30 @@ what was deleted.`,
 				}
 				doomed = append(doomed, t.Info())
 			}
+			var before time.Time
 			if older != "" {
 				age, err := parseAge(older)
 				if err != nil {
 					return badUsage("--older-than %s: %w", older, err)
 				}
-				before := time.Now().Add(-age)
-				for info, err := range store.Sessions(ctx, localTenant, storage.SessionQuery{}) {
+				before = time.Now().Add(-age)
+			}
+			if older != "" || all {
+				whose, err := f.whose(ctx, store)
+				if err != nil {
+					return err
+				}
+				for info, err := range store.Sessions(ctx, whose, storage.SessionQuery{}) {
 					if err != nil {
 						return err
 					}
-					if info.Newest().Before(before) {
+					if all || info.Newest().Before(before) {
 						doomed = append(doomed, info)
 					}
 				}
+			}
+			if len(doomed) != 1 || len(args) != 1 {
+				f.program.audited.found("")
 			}
 			doomed, held, err := withoutHeld(ctx, store, doomed, len(args))
 			if err != nil {
@@ -91,13 +105,18 @@ what was deleted.`,
 			for _, info := range doomed {
 				report.add(ctx, store, info)
 				if dry {
-					break
+					continue
 				}
 				if err := deleter.Delete(ctx, info.SessionKey); err != nil {
 					return fmt.Errorf("delete session %s: %w", info.Session, err)
 				}
-				if err := deleteCopies(info.Session); err != nil {
-					return fmt.Errorf("delete the copies of files of session %s: %w", info.Session, err)
+				if info.Tenant == localTenant {
+					if err := deleteCopies(info.Session); err != nil {
+						return fmt.Errorf("delete the copies of files of session %s: %w", info.Session, err)
+					}
+				}
+				if err := f.program.audited.each(info.SessionKey); err != nil {
+					return err
 				}
 			}
 			if f.json {
@@ -113,15 +132,20 @@ what was deleted.`,
 			for _, info := range held {
 				fmt.Fprintf(cmd.OutOrStdout(), "kept %s, which is under legal hold\n", info.Session)
 			}
-			if len(doomed) == 0 {
+			switch {
+			case len(doomed) == 0 && all:
+				fmt.Fprintln(cmd.OutOrStdout(), "No sessions.")
+			case len(doomed) == 0:
 				fmt.Fprintln(cmd.OutOrStdout(), "No sessions are that old.")
-			} else {
+			default:
 				fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", verb, report.words())
 			}
 			return nil
 		},
 	}
 	f.add(cmd)
+	f.addTenant(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "delete all sessions of the tenant")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be deleted, change nothing")
 	cmd.Flags().BoolVar(&expired, "expired", false, "delete the sessions that have expired by the configuration's retention, as furl serve does")
@@ -147,6 +171,7 @@ func (f *storeFlags) expire(cmd *cobra.Command, store storage.Store) error {
 	report := deletionReport{}
 	for _, info := range gone {
 		report.add(cmd.Context(), nil, info)
+		err = errors.Join(err, f.program.audited.each(info.SessionKey))
 	}
 	if f.json {
 		return errors.Join(err, printJSON(cmd.OutOrStdout(), map[string]any{"deleted": sessionsJSON(gone), "dry_run": false, "report": report}))

@@ -232,6 +232,9 @@ it is done for all. An interrupted command can be repeated.`,
 				}
 				if changed {
 					n++
+					if err := f.program.audited.each(furl.SessionKey{Tenant: tenant.Tenant}); err != nil {
+						return err
+					}
 				}
 			}
 			if f.json {
@@ -274,6 +277,7 @@ delete those files, too. This cannot be undone, so furl asks for confirmation.`,
 			if err != nil {
 				return err
 			}
+			f.program.audited.foundTenant(tenant)
 			sessions, messages := 0, 0
 			// Without the master key only the number of sessions is known.
 			for info, err := range l.Inner().Sessions(cmd.Context(), tenant, storage.SessionQuery{}) {

@@ -90,6 +90,7 @@ the original bytes.`,
 		},
 	}
 	f.add(cmd)
+	f.addTenant(cmd)
 	fl := cmd.Flags()
 	fl.StringVarP(&format, "format", "f", "", "`format`: "+strings.Join(exportFormats(), ", ")+" (default by the file name, else furl)")
 	fl.StringVarP(&out, "output", "o", "", "`file` to write (default standard output)")

@@ -73,6 +73,7 @@ get the original bytes. --raw prints the JSON of the request or response.`,
 		},
 	}
 	f.add(cmd)
+	f.addTenant(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&lines, "lines", "", "print only this `range` of lines, such as 10-20, 10- or 10, from 1")
 	fl.StringVar(&chars, "bytes", "", "print only this `range` of bytes, such as 0-4095, from 0")

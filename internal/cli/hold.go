@@ -52,6 +52,7 @@ all processes that use it keep them.`,
 				if h.Tenant, err = tenantNamed(ctx, store, tenant); err != nil {
 					return err
 				}
+				f.program.audited.foundTenant(h.Tenant)
 			}
 			if len(args) > 0 {
 				info, err := sessionOf(cmd, store, h.Tenant, args[0])
@@ -166,6 +167,8 @@ func releaseHoldCommand(p program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			f.program.audited.foundTenant(released.Tenant)
+			f.program.audited.found(released.Session)
 			if f.json {
 				return printJSON(cmd.OutOrStdout(), jsonHoldOf(released))
 			}

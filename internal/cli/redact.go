@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -9,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/encrypted"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/sessionjson"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -23,11 +26,13 @@ func redactCommand(p program) *cobra.Command {
 		Short: "Remove secrets from what was recorded",
 		Long: `Replaces secrets in what was recorded by "[redacted]", and overwrites the old bytes. It
 finds common credentials, or what --pattern matches, or removes whole blocks. Without a
-session, it searches all sessions. The bodies of requests of a redacted session can no
+session, it searches all sessions of all tenants, or of --tenant. The bodies of requests of a redacted session can no
 longer be shown. The session records when and how much was redacted. This cannot be
 undone, so furl asks for confirmation. Gateways may go on running: clients that send
 the secret again continue their sessions, and it is not recorded again. An interrupted
-command can be repeated.`,
+command can be repeated.
+
+Sessions under legal hold (furl hold) are kept as they are: the command lists them.`,
 		Example: `  furl redact --dry-run
   furl redact 01jd5 12.0
   furl redact 01jd5 --pattern 'password=\S+' --yes`,
@@ -59,25 +64,28 @@ command can be repeated.`,
 				return err
 			}
 			defer closing(store, &err)
-			keys, err := f.redactable(cmd, store, args)
+			infos, err := f.redactable(cmd, store, args)
 			if err != nil {
 				return err
 			}
-			list, err := redactAll(cmd, store, keys, r)
+			infos, held, err := withoutHeld(cmd.Context(), store, infos, min(1, len(args)))
 			if err != nil {
-				return err
+				return fmt.Errorf("redact: %w", err)
+			}
+			done := redacted{Sessions: []jsonRedacted{}, Held: sessionsJSON(held), DryRun: dry}
+			failed := f.redactAll(cmd, store, infos, r, &done)
+			if failed != nil && (len(args) > 0 || cmd.Context().Err() != nil) {
+				return failed
 			}
 			if !dry {
-				if len(list) > 0 && !yes {
-					f.printRedacted(cmd, list, true)
-					if err := confirm(cmd, fmt.Sprintf("Redact %s permanently?", numbers.Count(textsOf(list), "text"))); err != nil {
+				if len(done.Sessions) > 0 && !yes {
+					f.printRedacted(cmd, &done, true)
+					if err := confirm(cmd, fmt.Sprintf("Redact %s permanently?", numbers.Count(done.texts(), "text"))); err != nil {
 						return err
 					}
 				}
 				r.DryRun = false
-				if list, err = redactAll(cmd, store, keys, r); err != nil {
-					return err
-				}
+				failed = f.redactAll(cmd, store, infos, r, &done)
 				// An earlier redaction may have been interrupted before this.
 				if w, ok := store.(storage.Rewriter); ok {
 					if err := w.Scrub(cmd.Context()); err != nil {
@@ -86,13 +94,14 @@ command can be repeated.`,
 				}
 			}
 			if f.json {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"sessions": list, "dry_run": dry})
+				return errors.Join(failed, printJSON(cmd.OutOrStdout(), &done))
 			}
-			f.printRedacted(cmd, list, dry)
-			return nil
+			f.printRedacted(cmd, &done, dry)
+			return failed
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().StringVar(&f.tenant, "tenant", "", "only sessions of this `tenant` of a gateway (see furl tenants; default all, with SESSION local)")
 	cmd.Flags().StringArrayVar(&patterns, "pattern", nil, "redact what matches this regular `expression`, not common credentials")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be redacted, masked; change nothing")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
@@ -113,19 +122,24 @@ func parseBlock(word string) (furl.Pos, error) {
 	return pos, nil
 }
 
-// redactable returns the sessions that a command names, all of the store if it names
-// none.
-func (f *storeFlags) redactable(cmd *cobra.Command, store storage.Store, args []string) (keys []furl.SessionKey, err error) {
+// redactable returns the sessions that a command names, all of the store or of the tenant
+// if it names none.
+func (f *storeFlags) redactable(cmd *cobra.Command, store storage.Store, args []string) (infos []storage.SessionInfo, err error) {
 	if len(args) > 0 {
 		t, err := f.stored(cmd.Context(), store, args[0])
 		if err != nil {
 			return nil, err
 		}
-		info := t.Info()
-		return []furl.SessionKey{info.SessionKey}, nil
+		return []storage.SessionInfo{t.Info()}, nil
 	}
-	tenants, err := tenantsOf(cmd.Context(), store)
-	if err != nil {
+	var tenants []furl.Tenant
+	if f.tenant != "" {
+		whose, err := f.whose(cmd.Context(), store)
+		if err != nil {
+			return nil, err
+		}
+		tenants = append(tenants, whose)
+	} else if tenants, err = tenantsOf(cmd.Context(), store); err != nil {
 		return nil, err
 	}
 	for _, tenant := range tenants {
@@ -133,10 +147,19 @@ func (f *storeFlags) redactable(cmd *cobra.Command, store storage.Store, args []
 			if err != nil {
 				return nil, err
 			}
-			keys = append(keys, info.SessionKey)
+			infos = append(infos, info)
 		}
 	}
-	return keys, nil
+	return infos, nil
+}
+
+// redacted is what a command has redacted, or would.
+type redacted struct {
+	Sessions []jsonRedacted        `json:"sessions"`
+	Held     []sessionjson.Session `json:"held"` // under legal hold, and so not searched
+	// Unreadable is the number of sessions whose encryption keys were destroyed.
+	Unreadable int  `json:"unreadable"`
+	DryRun     bool `json:"dry_run"`
 }
 
 // jsonRedacted is what was redacted in a session.
@@ -155,12 +178,22 @@ type jsonSample struct {
 	Masked string   `json:"masked"`
 }
 
-func redactAll(cmd *cobra.Command, store storage.Store, keys []furl.SessionKey, r session.Redaction) ([]jsonRedacted, error) {
-	list := []jsonRedacted{}
-	for _, key := range keys {
+// redactAll redacts sessions one after another. A session that cannot be redacted is an
+// error, and does not keep the others from being redacted.
+func (f *storeFlags) redactAll(cmd *cobra.Command, store storage.Store, infos []storage.SessionInfo, r session.Redaction, done *redacted) (failed error) {
+	done.Sessions, done.Unreadable = []jsonRedacted{}, 0
+	for _, info := range infos {
+		key := info.SessionKey
 		rep, err := session.Redact(cmd.Context(), store, key, r)
+		if missing, ok := errors.AsType[*encrypted.KeyError](err); ok && !missing.Destroyed.IsZero() {
+			done.Unreadable++
+			continue
+		}
 		if err != nil {
-			return nil, err
+			if failed = errors.Join(failed, err); cmd.Context().Err() != nil {
+				return failed
+			}
+			continue
 		}
 		if rep.Found == 0 {
 			continue
@@ -169,24 +202,31 @@ func redactAll(cmd *cobra.Command, store storage.Store, keys []furl.SessionKey, 
 		for _, s := range rep.Samples {
 			j.Samples = append(j.Samples, jsonSample{s.Record, s.Masked})
 		}
-		list = append(list, j)
+		done.Sessions = append(done.Sessions, j)
+		if r.DryRun {
+			continue
+		}
+		if err := f.program.audited.each(key); err != nil {
+			return errors.Join(failed, err)
+		}
 	}
-	return list, nil
+	return failed
 }
 
-func textsOf(list []jsonRedacted) (n int) {
-	for _, j := range list {
+// texts is the number of replaced texts.
+func (r *redacted) texts() (n int) {
+	for _, j := range r.Sessions {
 		n += j.Texts
 	}
 	return n
 }
 
-func (f *storeFlags) printRedacted(cmd *cobra.Command, list []jsonRedacted, dry bool) {
+func (f *storeFlags) printRedacted(cmd *cobra.Command, done *redacted, dry bool) {
 	out, verb := cmd.OutOrStdout(), "redacted"
 	if dry {
 		verb = "would redact"
 	}
-	for _, j := range list {
+	for _, j := range done.Sessions {
 		fmt.Fprintf(out, "%s %s: %s, %s bytes\n", verb, j.Session, numbers.Count(j.Texts, "text"), numbers.Thousands(j.Bytes))
 		for _, s := range j.Samples[:min(len(j.Samples), 20)] {
 			where := "metadata or request"
@@ -196,7 +236,13 @@ func (f *storeFlags) printRedacted(cmd *cobra.Command, list []jsonRedacted, dry 
 			fmt.Fprintf(out, "  %s: %s\n", where, printable(s.Masked))
 		}
 	}
-	if len(list) == 0 {
+	if len(done.Sessions) == 0 {
 		fmt.Fprintln(out, "No secrets found.")
+	}
+	for i := range done.Held {
+		fmt.Fprintf(out, "kept %s, which is under legal hold\n", done.Held[i].SessionID)
+	}
+	if done.Unreadable > 0 {
+		fmt.Fprintf(out, "not searched: %s whose encryption keys were destroyed\n", numbers.Count(done.Unreadable, "session"))
 	}
 }

@@ -45,7 +45,7 @@ started them; --all lists them below it.`,
 	f.add(cmd)
 	fl := cmd.Flags()
 	fl.IntVar(&f.limit, "limit", 0, "list at most this `number` (default all)")
-	fl.StringVar(&f.tenant, "tenant", localName, "list the sessions of this `tenant` of a gateway (see furl tenants)")
+	f.addTenant(cmd)
 	fl.StringVar(&f.since, "since", "", "only sessions with a record in the last `age`, such as 12h or 7d")
 	fl.StringVar(&f.project, "project", "", "only sessions of agents that worked in this `folder`, or in one of that name")
 	fl.BoolVar(&f.all, "all", false, "list sub-agents too, below the session that started them")
@@ -55,9 +55,9 @@ started them; --all lists them below it.`,
 // sessionsFlags are the flags of furl sessions.
 type sessionsFlags struct {
 	storeFlags
-	words, since, tenant, project string
-	limit                         int
-	all                           bool
+	words, since, project string
+	limit                 int
+	all                   bool
 }
 
 func (f *sessionsFlags) run(cmd *cobra.Command) (err error) {
@@ -81,7 +81,7 @@ func (f *sessionsFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer closing(store, &err)
-	whose, err := tenantNamed(cmd.Context(), store, f.tenant)
+	whose, err := f.whose(cmd.Context(), store)
 	if err != nil {
 		return err
 	}

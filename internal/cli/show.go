@@ -107,6 +107,7 @@ as the client sent it, or with --sent as furl sent it.`,
 	cmd.Flags().IntVar(&request, "request", 0, "print only the body of the request that the reply with this record `number` belongs to")
 	cmd.Flags().BoolVar(&sent, "sent", false, "with --request: print the body that furl sent instead of the client's")
 	f.add(cmd)
+	f.addTenant(cmd)
 	complete(cmd, "policy", p.policyNames)
 	complete(cmd, "model", catalog.Default().Names)
 	return cmd

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/encrypted"
 	"github.com/furlhq/furl/inmem"
@@ -34,6 +35,7 @@ type storeFlags struct {
 	program program
 	place   string
 	config  string
+	tenant  string // whose sessions, as on the command line; "": local
 	json    bool
 	log     *slog.Logger     // for connection errors of a database; nil: nothing is logged
 	notes   func() io.Writer // where to write notes without a log
@@ -44,6 +46,20 @@ func (f *storeFlags) add(cmd *cobra.Command) {
 	addConfig(cmd.Flags(), &f.config)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	f.notes = cmd.ErrOrStderr
+}
+
+// addTenant adds the flag for the sessions of a tenant.
+func (f *storeFlags) addTenant(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.tenant, "tenant", localName, "use the sessions of this `tenant` of a gateway (see furl tenants)")
+}
+
+// whose returns the tenant that the command line names.
+func (f *storeFlags) whose(ctx context.Context, store storage.Store) (furl.Tenant, error) {
+	tenant, err := tenantNamed(ctx, store, cmp.Or(f.tenant, localName))
+	if err == nil && f.tenant != "" {
+		f.program.audited.foundTenant(tenant)
+	}
+	return tenant, err
 }
 
 // where returns the place of the store: that of the flag, the environment, the
@@ -249,11 +265,15 @@ func completeSessions(f *storeFlags) cobra.CompletionFunc {
 			return nil, files
 		}
 		defer store.Close()
+		whose, err := f.whose(cmd.Context(), store)
+		if err != nil {
+			return nil, files
+		}
 		var ids []string
 		if strings.HasPrefix(session.Latest, begun) {
 			ids = append(ids, session.Latest+"\tthe newest session")
 		}
-		for info, err := range store.Sessions(cmd.Context(), localTenant, storage.SessionQuery{Prefix: begun, Limit: 200}) {
+		for info, err := range store.Sessions(cmd.Context(), whose, storage.SessionQuery{Prefix: begun, Limit: 200}) {
 			if err != nil {
 				break
 			}

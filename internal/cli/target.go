@@ -104,11 +104,17 @@ func (f *storeFlags) target(cmd *cobra.Command, name, within string) (*target, e
 	return t, nil
 }
 
+// stored finds a session of the store, of the tenant that the command line names.
 func (f *storeFlags) stored(ctx context.Context, store storage.Store, name string) (*target, error) {
 	all, err := f.sessions(store)
 	if err != nil {
 		return nil, err
 	}
+	whose, err := f.whose(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	all = all.For(whose)
 	s, err := all.Find(ctx, name)
 	if ambiguous := (*session.AmbiguousError)(nil); errors.As(err, &ambiguous) {
 		return nil, usageError{listAmbiguous(ambiguous)}

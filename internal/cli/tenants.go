@@ -123,7 +123,8 @@ func tenantWord(t furl.Tenant) string {
 }
 
 // tenantNamed returns the tenant with a name: "local", a full name, or the beginning of
-// one tenant's name. A full name need not have sessions yet.
+// one tenant's name if that is a hash. Other names are those of people and groups, where
+// one may begin another. A full hash need not have sessions yet.
 func tenantNamed(ctx context.Context, store storage.Store, word string) (furl.Tenant, error) {
 	if word == localName {
 		return localTenant, nil
@@ -140,7 +141,7 @@ func tenantNamed(ctx context.Context, store storage.Store, word string) (furl.Te
 		if t == furl.Tenant(word) && word != "" {
 			return t, nil
 		}
-		if word != "" && strings.HasPrefix(string(t), word) {
+		if word != "" && isTenant(string(t)) && strings.HasPrefix(string(t), word) {
 			found = append(found, t)
 		}
 	}
@@ -261,6 +262,10 @@ their user is not active. It can be interrupted and run again.`,
 			if m.to, err = tenantNamed(ctx, store, args[1]); err != nil {
 				return err
 			}
+			f.program.audited.foundTenant(m.from)
+			m.moved = func(s furl.SessionID) error {
+				return f.program.audited.each(furl.SessionKey{Tenant: m.from, Session: s})
+			}
 			moved, err := m.sessions(ctx, args[2:])
 			if len(moved) > 0 && !dry {
 				err = errors.Join(err, recall.NewIndexer(store, nil).CatchupTenant(ctx, m.to))
@@ -289,6 +294,7 @@ their user is not active. It can be interrupted and run again.`,
 type tenantMover struct {
 	importer
 	from, to furl.Tenant
+	moved    func(furl.SessionID) error // called after each
 }
 
 // sessions moves the sessions with these names or beginnings of names, or all, and
@@ -312,6 +318,12 @@ func (m *tenantMover) sessions(ctx context.Context, names []string) ([]jsonMoved
 			return moved, fmt.Errorf("move session %s: %w", info.Session, err)
 		}
 		moved = append(moved, one)
+		if m.dry {
+			continue
+		}
+		if err := m.moved(info.Session); err != nil {
+			return moved, err
+		}
 	}
 	return moved, nil
 }
