@@ -167,19 +167,24 @@ func (u *Usage) Bytes(now time.Time, t furl.Tenant) int64 {
 	return one.bytes
 }
 
-// recount is the age at which the number of a tenant's sessions is counted again.
-const recount = time.Minute
+// recount is the age at which the number of a tenant's sessions is counted again. At the
+// limit, it is recountFull: a deletion shows soon, and refused requests cost little.
+const (
+	recount     = time.Minute
+	recountFull = time.Second
+)
 
 // NewSession counts a session that is about to begin, or returns a *LimitError. count
-// counts the sessions in the store, at most up to a number; it is called at most once a
-// minute for a tenant.
+// counts the sessions in the store, at most up to a number. For a tenant it is called once
+// a minute, and at the limit at most once a second.
 func (u *Usage) NewSession(now time.Time, t furl.Tenant, l Limits, count func(most int) (int, error)) error {
 	if l.Sessions <= 0 {
 		return nil
 	}
 	u.mu.Lock()
 	one := u.of(t)
-	fresh := now.Sub(one.counted) < recount && !one.counted.IsZero() && one.sessions < l.Sessions
+	age := now.Sub(one.counted)
+	fresh := !one.counted.IsZero() && (age < recount && one.sessions < l.Sessions || age < recountFull)
 	u.mu.Unlock()
 	n := 0
 	if !fresh { // without the lock, because the store may be slow

@@ -91,6 +91,11 @@ func TestOtherLimits(t *testing.T) {
 	if err := begin(now); limit(err) != "sessions 1m0s" {
 		t.Errorf("a fourth session: %v", err)
 	}
+	for range 100 {
+		if err := begin(now.Add(time.Second / 2)); limit(err) != "sessions 1m0s" || counts != 1 {
+			t.Fatalf("refused at the limit: %v, counted %d times", err, counts)
+		}
+	}
 	stored = 2 // one was deleted
 	if err := begin(now.Add(time.Second)); err != nil {
 		t.Errorf("after a deletion: %v", err)
