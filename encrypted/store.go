@@ -471,6 +471,14 @@ func (s *Store) Watch(ctx context.Context, key furl.SessionKey) (<-chan struct{}
 	return s.inner.Watch(ctx, key)
 }
 
+// Ping implements storage.Pinger. It needs the keys of the tenant "", if there are any.
+func (s *Store) Ping(ctx context.Context) error {
+	if _, err := s.keysOf(ctx, ""); err != nil {
+		return fmt.Errorf("ping: %w", err)
+	}
+	return storage.Ping(ctx, s.inner)
+}
+
 // Tenants implements storage.TenantLister.
 func (s *Store) Tenants(ctx context.Context) ([]furl.Tenant, error) { return s.inner.Tenants(ctx) }
 

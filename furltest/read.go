@@ -261,9 +261,13 @@ func (s *suite) testCancelled(t *testing.T) {
 // A closed store refuses operations with an error, and can be closed again.
 func (s *suite) testClosed(t *testing.T) {
 	st := s.open(t)
-	appendAll(t, st, key("s"), say(1, 1, "a"), 1)
-	must(t, st.Close())
 	ctx := context.Background()
+	appendAll(t, st, key("s"), say(1, 1, "a"), 1)
+	must(t, storage.Ping(ctx, st))
+	must(t, st.Close())
+	if err := storage.Ping(ctx, st); err == nil {
+		t.Error("pinged a closed store")
+	}
 	if err := st.Append(ctx, key("s"), storage.Batch{Records: say(2, 1, "a")}); err == nil {
 		t.Error("appended to a closed store")
 	}

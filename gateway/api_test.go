@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,6 +182,57 @@ func TestReadyInTime(t *testing.T) {
 		st.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
 		if w.Code != 503 || !strings.Contains(w.Body.String(), "store") || time.Since(begun) > 3*time.Second {
 			t.Errorf("%d %s after %v, want 503 within 3s", w.Code, w.Body, time.Since(begun))
+		}
+	})
+}
+
+// pinged is a store that counts pings and may fail them.
+type pinged struct {
+	storage.Store
+	pings atomic.Int32
+	err   error
+	takes time.Duration
+}
+
+func (s *pinged) Ping(context.Context) error {
+	s.pings.Add(1)
+	time.Sleep(s.takes)
+	return s.err
+}
+
+// Balancers and probes that check at the same moment, or within a second, cost one ping.
+// A store that is lost or back shows with the next one.
+func TestReadyAsksTheStoreOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &pinged{Store: inmem.New(), takes: 10 * time.Millisecond}
+		g := newApart(t, store)
+		check := func(ctx context.Context, want int) {
+			w := httptest.NewRecorder()
+			g.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil).WithContext(ctx))
+			if w.Code != want {
+				t.Errorf("%d %s, want %d", w.Code, w.Body, want)
+			}
+		}
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() { check(t.Context(), 204) })
+		}
+		all.Wait()
+		if n := store.pings.Load(); n != 1 {
+			t.Errorf("20 checks at once cost %d pings", n)
+		}
+		store.err = errors.New("lost")
+		check(t.Context(), 204) // the result of before
+		time.Sleep(time.Second)
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		check(gone, 503)
+		store.err = nil
+		check(t.Context(), 503)
+		time.Sleep(time.Second)
+		check(t.Context(), 204)
+		if n := store.pings.Load(); n != 3 {
+			t.Errorf("the checks cost %d pings, want 3", n)
 		}
 	})
 }

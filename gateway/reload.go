@@ -20,6 +20,7 @@ type sharedState struct {
 	bodyMemory       *membudget.Budget // bytes of their bodies
 	decodedMemory    *membudget.Budget // bytes of their decoded form
 	draining         atomic.Bool
+	reach            reach         // of the store, for /readyz
 	drained          chan struct{} // closed by Drain
 	started          time.Time
 	echoes           echoes

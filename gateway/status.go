@@ -11,7 +11,6 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/exchange"
-	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/upstream"
 )
 
@@ -222,23 +221,13 @@ func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// readyWait is the timeout of the store's readiness check. Readiness probes have
-// short timeouts themselves.
-const readyWait = 2 * time.Second
-
 // notReady returns why the gateway is not ready to serve, "" if it is ready.
 func (g *Gateway) notReady(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, readyWait)
-	defer cancel()
 	if g.draining.Load() {
 		return "draining"
 	}
-	// A hint that no session has is a lookup in an index. The newest session of all
-	// would cost the more, the more sessions there are, with each check of each balancer.
-	for _, err := range g.sessions.Store().Sessions(ctx, "", storage.SessionQuery{Hint: "readyz", Limit: 1}) {
-		if err != nil {
-			return "the store cannot be read"
-		}
+	if g.reach.store(ctx, g.sessions.Store()) != nil {
+		return "the store cannot be read"
 	}
 	if g.sessions.Stats().StoreRefuses {
 		return "the store cannot be written: requests are served and not recorded; see the log"

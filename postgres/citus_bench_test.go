@@ -108,3 +108,34 @@ func BenchmarkCitus(b *testing.B) {
 		b.ReportMetric(median[1]/median[0], op.name+"-ratio")
 	}
 }
+
+// BenchmarkCitusPing compares a ping with a lookup that asks each shard. It reports the
+// median in milliseconds, and the processor time of the cluster's servers.
+func BenchmarkCitusPing(b *testing.B) {
+	c := pgtest.Citus(b)
+	for _, shards := range []int{8, 36} {
+		c.Empty(b)
+		s := reopen(b, c.URL(pgtest.Coordinator), &Options{Partitions: shards, MaxConns: 1})
+		lookup := func() error {
+			for _, err := range s.Sessions(b.Context(), "", storage.SessionQuery{Hint: "ping", Limit: 1}) {
+				return err
+			}
+			return nil
+		}
+		for name, do := range map[string]func() error{"ping": func() error { return s.Ping(b.Context()) }, "lookup": lookup} {
+			b.Run(fmt.Sprintf("%s-%d-shards", name, shards), func(b *testing.B) {
+				took, before := []time.Duration(nil), c.CPU(b)
+				for b.Loop() {
+					begun := time.Now()
+					if err := do(); err != nil {
+						b.Fatal(err)
+					}
+					took = append(took, time.Since(begun))
+				}
+				slices.Sort(took)
+				b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "median-ms")
+				b.ReportMetric(float64((c.CPU(b)-before).Microseconds())/1000/float64(b.N), "cpu-ms")
+			})
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -123,6 +124,58 @@ func TestCitusCommands(t *testing.T) {
 			t.Errorf("the description of session %d takes %d commands to nodes, want 1:\n%s", i, len(sent), strings.Join(sent, "\n"))
 		}
 	}
+}
+
+// A ping reads no shard, which a list of sessions does with each. It fails while a node is
+// lost, and soon succeeds when it is back.
+func TestCitusPing(t *testing.T) {
+	c := pgtest.Citus(t)
+	reopen(t, c.URL(pgtest.Coordinator), &Options{Partitions: fewShards})
+	const logging = "-c%20citus.log_remote_commands%3Don%20-c%20log_min_messages%3Dnotice"
+	s := reopen(t, c.URL(pgtest.Coordinator)+"&options="+logging, &Options{MaxConns: 1})
+	logs := &commandLogs{c: c, at: map[string]int64{}}
+	ping := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		return s.Ping(ctx)
+	}
+	logs.sent(t)
+	if err := ping(); err != nil {
+		t.Fatal(err)
+	}
+	if sent := logs.sent(t); len(sent) != 0 {
+		t.Errorf("a ping reads tables of the nodes:\n%s", strings.Join(sent, "\n"))
+	}
+	for _, err := range s.Sessions(t.Context(), "", storage.SessionQuery{Hint: "ping", Limit: 1}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent := logs.sent(t); len(sent) != fewShards {
+		t.Errorf("a lookup takes %d commands to nodes, one for each of %d shards:\n%s", len(sent), fewShards, strings.Join(sent, "\n"))
+	}
+	within := func(limit time.Duration, what string, lost bool) {
+		t.Helper()
+		var err error
+		for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+			if err = ping(); (err != nil) == lost {
+				return
+			}
+		}
+		t.Errorf("%s: for %v a ping returns %v", what, limit, err)
+	}
+	c.Kill(t, pgtest.Worker2)
+	within(30*time.Second, "a worker is killed", true)
+	c.Up(t, pgtest.Worker2)
+	within(30*time.Second, "the worker is back", false)
+	resume := c.Hang(t, pgtest.Worker1)
+	within(30*time.Second, "a worker hangs", true)
+	resume()
+	within(30*time.Second, "the worker goes on", false)
+	c.Kill(t, pgtest.Coordinator)
+	within(30*time.Second, "the coordinator is killed", true)
+	c.Up(t, pgtest.Coordinator)
+	within(time.Minute, "the coordinator is back", false)
 }
 
 // replaced is a record with another text and the same digest.

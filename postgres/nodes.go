@@ -245,8 +245,13 @@ func (s *Store) surveyed(reached map[string]bool, shards []shard) {
 	n.some.Store(len(n.lost) > 0)
 }
 
+// reader is a connection, or a pool of them.
+type reader interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
 // surveyNodes asks the server which nodes with shards it can reach.
-func surveyNodes(ctx context.Context, conn *pgx.Conn) (map[string]bool, error) {
+func surveyNodes(ctx context.Context, conn reader) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	rows, err := conn.Query(ctx, `

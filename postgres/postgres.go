@@ -76,6 +76,7 @@ type Store struct {
 var _ interface {
 	storage.Store
 	storage.InfoReader
+	storage.Pinger
 	storage.Searchable
 	storage.VectorStore
 	storage.Watcher
