@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl/internal/filelock"
+	"github.com/furlhq/furl/internal/fileowner"
 )
 
 // Entry is what is written down about one access.
@@ -210,7 +211,7 @@ func (l *Log) catchUp() error {
 		_ = l.file.Close() // it is only read from now on
 		l.file = nil
 	}
-	f, err := os.OpenFile(l.name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := fileowner.Open(l.name, os.O_RDWR|os.O_APPEND)
 	if err != nil {
 		return err
 	}
@@ -315,7 +316,7 @@ func (l *Log) rotate() error {
 		return err
 	}
 	_ = l.file.Close() // flushed by write
-	f, err := os.OpenFile(l.name, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	f, err := fileowner.Open(l.name, os.O_RDWR|os.O_EXCL|os.O_APPEND)
 	if err != nil {
 		l.file = nil
 		return err

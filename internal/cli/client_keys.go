@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/filelock"
+	"github.com/furlhq/furl/internal/fileowner"
 )
 
 // namedKeys reads the file of named keys. Without one, they are nil. A file that does
@@ -44,6 +45,19 @@ func readNamedKeys(name string) ([]access.Key, error) {
 	return keys, nil
 }
 
+// keepAccess gives a new file the mode, owner and group of the one that it replaces, so that
+// a gateway that could read that one can read it. The first one gets the folder's owner.
+func keepAccess(w *os.File, name string) error {
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fileowner.Keep(w, filepath.Dir(name))
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(fileowner.Keep(w, name), w.Chmod(info.Mode().Perm()))
+}
+
 // changeNamedKeys replaces the keys of a file by those that change returns. Commands that
 // run at the same time wait for each other.
 func changeNamedKeys(name string, change func([]access.Key) ([]access.Key, error)) (err error) {
@@ -72,7 +86,7 @@ func changeNamedKeys(name string, change func([]access.Key) ([]access.Key, error
 	}
 	defer os.Remove(w.Name())
 	_, err = w.Write(data)
-	if err := errors.Join(err, w.Sync(), w.Close()); err != nil {
+	if err := errors.Join(err, keepAccess(w, name), w.Sync(), w.Close()); err != nil {
 		return err
 	}
 	return os.Rename(w.Name(), name)

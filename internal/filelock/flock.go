@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+
+	"github.com/furlhq/furl/internal/fileowner"
 )
 
 // Lock creates a file if needed, and waits for its lock. The process has the lock until it
 // calls unlock or ends.
 func Lock(name string) (unlock func() error, err error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := fileowner.Open(name, os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}

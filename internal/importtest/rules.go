@@ -78,7 +78,8 @@ var rules = map[string]rule{
 	"internal/chat":      {imports: []string{"internal/numbers", ".", "agent", "event", "tool"}},
 	"internal/tui":       {imports: []string{"internal/numbers", ".", "agent", "tool", "event", "internal/chat", "internal/visible"}},
 	"internal/mcpserver": {imports: above("session", "internal/agents", "internal/origin", "internal/readable", "internal/recalltext")},
-	"internal/filelock":  {stdlibOnly: true, offline: true},
+	"internal/filelock":  {imports: []string{"internal/fileowner"}, stdlibOnly: true, offline: true},
+	"internal/fileowner": {stdlibOnly: true, offline: true},
 	"internal/follow":    {imports: []string{".", "transcript"}, offline: true},
 	"internal/eval":      {imports: []string{".", "internal/fidelity", "internal/numbers", "internal/strictyaml"}, offline: true},
 	"internal/config":    {imports: []string{".", "policy", "catalog", "internal/origin", "internal/strictyaml"}},
@@ -89,7 +90,7 @@ var rules = map[string]rule{
 	// General helpers.
 	"internal/access":          {imports: []string{"."}, stdlibOnly: true},
 	"internal/agents":          {stdlibOnly: true},
-	"internal/audit":           {imports: []string{"internal/filelock"}, stdlibOnly: true, offline: true},
+	"internal/audit":           {imports: []string{"internal/filelock", "internal/fileowner"}, stdlibOnly: true, offline: true},
 	"internal/certs":           {stdlibOnly: true},
 	"internal/certs/certstest": {stdlibOnly: true},
 	"internal/oidc/oidctest":   {stdlibOnly: true},
