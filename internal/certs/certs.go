@@ -23,6 +23,9 @@ type Files struct {
 	// ClientCA has the authorities of clients' certificates. If empty, clients are
 	// not asked for a certificate.
 	ClientCA string
+	// ClientCRL has lists of revoked certificates of these authorities. If empty, there
+	// are none.
+	ClientCRL string
 	// Optional accepts clients without a certificate. A certificate that a client
 	// sends must be valid in any case.
 	Optional bool
@@ -33,10 +36,11 @@ type Files struct {
 // Pair is a loaded certificate.
 type Pair struct {
 	// Leaf is the certificate of the server.
-	Leaf   *x509.Certificate
-	config *tls.Config
-	files  Files
-	stamps [3]stamp
+	Leaf    *x509.Certificate
+	config  *tls.Config
+	clients *clients // nil: clients are not asked for a certificate
+	files   Files
+	stamps  [4]stamp
 }
 
 // stamp is what tells one version of a file from the next.
@@ -84,14 +88,11 @@ func Load(f Files, now time.Time) (*Pair, error) {
 	if f.ClientCA == "" {
 		return p, nil
 	}
-	pem, err := read(f.ClientCA)
-	if err != nil {
-		return nil, fmt.Errorf("authorities of clients: %w", err)
+	if p.clients, err = loadClients(f, now); err != nil {
+		return nil, err
 	}
-	p.config.ClientCAs = x509.NewCertPool()
-	if !p.config.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("authorities of clients: %s has no certificate in PEM", f.ClientCA)
-	}
+	p.config.ClientCAs = p.clients.authorities
+	p.config.VerifyConnection = p.clients.verifyConnection
 	p.config.ClientAuth = tls.RequireAndVerifyClientCert
 	if f.Optional {
 		p.config.ClientAuth = tls.VerifyClientCertIfGiven
@@ -122,8 +123,8 @@ func explained(err error) error {
 	return err
 }
 
-func (f Files) stamps() (s [3]stamp) {
-	for i, name := range []string{f.Cert, f.Key, f.ClientCA} {
+func (f Files) stamps() (s [4]stamp) {
+	for i, name := range []string{f.Cert, f.Key, f.ClientCA, f.ClientCRL} {
 		if info, err := os.Stat(name); name != "" && err == nil {
 			s[i] = stamp{info.Size(), info.ModTime()}
 		}

@@ -153,6 +153,76 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
+// A revoked certificate is refused: in new connections, and with the next request of an open
+// one. Lists that cannot be used are errors, and the previous one stays.
+func TestRevokedClients(t *testing.T) {
+	dir := t.TempDir()
+	ca, clients, others := certstest.NewAuthority(t, "ca"), certstest.NewAuthority(t, "clients"), certstest.NewAuthority(t, "others")
+	files := certs.Files{
+		Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem"), ClientCA: filepath.Join(dir, "clients.pem"), ClientCRL: filepath.Join(dir, "crl.pem"),
+	}
+	cert, key := ca.Issue(t, "furl", time.Hour)
+	certstest.Write(t, files.Cert, cert)
+	certstest.Write(t, files.Key, key)
+	certstest.Write(t, files.ClientCA, clients.PEM)
+	certstest.Write(t, files.ClientCRL, clients.Revoke(t, time.Hour))
+	pair, err := certs.Load(files, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := certs.NewServer(pair)
+	addr := listen(t, server)
+	client := func(c tls.Certificate) func() (int, error) {
+		one := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{c}}}}
+		return func() (int, error) {
+			resp, err := one.Get("https://" + addr + "/")
+			if err != nil {
+				return 0, err
+			}
+			defer resp.Body.Close()
+			_, err = io.Copy(io.Discard, resp.Body)
+			return resp.StatusCode, err
+		}
+	}
+	ann, bob := clients.Client(t, "ann"), clients.Client(t, "bob")
+	annGets, bobGets := client(ann), client(bob)
+	if code, err := annGets(); code != 404 {
+		t.Fatal(code, err)
+	}
+	if code, err := bobGets(); code != 404 {
+		t.Fatal(code, err)
+	}
+	for want, list := range map[string][]byte{
+		"expired at": clients.Revoke(t, -time.Hour, ann), "no authority": others.Revoke(t, time.Hour, ann), "no list in PEM": []byte("text"),
+	} {
+		certstest.Write(t, files.ClientCRL, list)
+		if changed, err := server.Refresh(time.Now()); changed || err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "crl.pem") {
+			t.Errorf("%s: %v, %v", want, changed, err)
+		}
+	}
+	certstest.Write(t, files.ClientCRL, clients.Revoke(t, time.Hour, ann))
+	if changed, err := server.Refresh(time.Now()); !changed || err != nil {
+		t.Fatal(changed, err)
+	}
+	if code, err := annGets(); code != 403 {
+		t.Errorf("on an open connection: %d, %v", code, err)
+	}
+	if code, err := annGets(); err == nil {
+		t.Errorf("on a new connection: %d", code)
+	}
+	if code, err := bobGets(); code != 404 {
+		t.Errorf("another client: %d, %v", code, err)
+	}
+	certstest.Write(t, files.ClientCA, others.PEM)
+	certstest.Write(t, files.ClientCRL, others.Revoke(t, time.Hour))
+	if changed, err := server.Refresh(time.Now()); !changed || err != nil {
+		t.Fatal(changed, err)
+	}
+	if code, err := bobGets(); code != 403 {
+		t.Errorf("an open connection of a removed authority: %d, %v", code, err)
+	}
+}
+
 // listen serves HTTP with the certificate of a server.
 func listen(t *testing.T, s *certs.Server) string {
 	t.Helper()
@@ -160,7 +230,7 @@ func listen(t *testing.T, s *certs.Server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: s.Config(), ErrorLog: log.New(io.Discard, "", 0)}
+	srv := &http.Server{Handler: s.Handler(http.NotFoundHandler()), TLSConfig: s.Config(), ErrorLog: log.New(io.Discard, "", 0)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

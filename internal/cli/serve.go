@@ -344,7 +344,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	listen, url := srv.Serve, reachedAt(ln.Addr().String())
 	if s.tls != nil {
 		srv.Protocols.SetHTTP2(true)
-		srv.TLSConfig = s.tls.Config()
+		srv.TLSConfig, srv.Handler = s.tls.Config(), s.tls.Handler(srv.Handler)
 		listen = func(ln net.Listener) error { return srv.ServeTLS(ln, "", "") }
 		url = gatewayAt(ln.Addr().String(), s.config)
 	} else {

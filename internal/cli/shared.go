@@ -40,7 +40,7 @@ func (f *serveFlags) shared(s *settings, c *config.Config, file string, o *gatew
 	if t := &now.Gateway.TLS; t.ClientCAFile != "" {
 		all["gateway.tls.client_cert"], all["gateway.tls.client_identity"] = t.ClientCert, t.ClientIdentity
 	}
-	for name, path := range map[string]string{"catalog": c.Catalog, "gateway.tls.client_ca_file": now.Gateway.TLS.ClientCAFile} {
+	for name, path := range map[string]string{"catalog": c.Catalog, "gateway.tls.client_ca_file": now.Gateway.TLS.ClientCAFile, "gateway.tls.client_crl_file": now.Gateway.TLS.ClientCRLFile} {
 		if path == "" {
 			continue
 		}

@@ -16,7 +16,7 @@ func certFiles(c *config.Config, file string) certs.Files {
 	t := &c.Gateway.TLS
 	return certs.Files{
 		Cert: config.Beside(file, t.CertFile), Key: config.Beside(file, t.KeyFile), ClientCA: config.Beside(file, t.ClientCAFile),
-		Optional: t.ClientCert == "optional", ReadKey: readPrivate,
+		ClientCRL: config.Beside(file, t.ClientCRLFile), Optional: t.ClientCert == "optional", ReadKey: readPrivate,
 	}
 }
 

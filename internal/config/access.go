@@ -18,6 +18,8 @@ type TLS struct {
 	CertFile     string `yaml:"cert_file"`
 	KeyFile      string `yaml:"key_file"`
 	ClientCAFile string `yaml:"client_ca_file"`
+	// ClientCRLFile has the lists of revoked certificates of these authorities, in PEM.
+	ClientCRLFile string `yaml:"client_crl_file"`
 	// ClientCert is required or optional. If empty, required.
 	ClientCert string `yaml:"client_cert"`
 	// ClientIdentity is the part of a client's certificate that names the client:
@@ -31,6 +33,7 @@ func (c *Config) readTLS(v strictyaml.Value) {
 		"cert_file":       text(&t.CertFile),
 		"key_file":        text(&t.KeyFile),
 		"client_ca_file":  text(&t.ClientCAFile),
+		"client_crl_file": text(&t.ClientCRLFile),
 		"client_cert":     oneOf(&t.ClientCert, "required", "optional"),
 		"client_identity": oneOf(&t.ClientIdentity, "subject", "dns", "email", "uri"),
 	})(v)
@@ -39,8 +42,8 @@ func (c *Config) readTLS(v strictyaml.Value) {
 		v.ReportKey("invalid tls", "set both cert_file and key_file")
 	case t.CertFile == "" && *t != (TLS{}):
 		v.ReportKey("invalid tls", "client certificates need cert_file and key_file")
-	case t.ClientCAFile == "" && (t.ClientCert != "" || t.ClientIdentity != ""):
-		v.ReportKey("invalid tls", "client_cert and client_identity need client_ca_file")
+	case t.ClientCAFile == "" && (t.ClientCert != "" || t.ClientIdentity != "" || t.ClientCRLFile != ""):
+		v.ReportKey("invalid tls", "client_cert, client_crl_file and client_identity need client_ca_file")
 	}
 }
 

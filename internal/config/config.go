@@ -509,6 +509,7 @@ policy: auto
 #     cert_file: cert.pem
 #     key_file: key.pem
 #     client_ca_file: clients.pem
+#     client_crl_file: revoked.pem
 #     client_cert: required
 #     client_identity: subject
 #   client_keys_env: FURL_CLIENT_KEYS

@@ -30,7 +30,7 @@ func NewAuthority(t testing.TB, name string) *Authority {
 	a := &Authority{key: newKey(t)}
 	template := &x509.Certificate{
 		SerialNumber: serial(t), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
 	if err != nil {
@@ -81,6 +81,21 @@ func (a *Authority) Client(t testing.TB, name string, dns ...string) tls.Certifi
 		t.Fatal(err)
 	}
 	return pair
+}
+
+// Revoke returns a list of revoked certificates in PEM. It is valid for the time from now
+// on; a negative one has expired.
+func (a *Authority) Revoke(t testing.TB, until time.Duration, certs ...tls.Certificate) []byte {
+	t.Helper()
+	list := &x509.RevocationList{Number: serial(t), ThisUpdate: time.Now().Add(-24 * time.Hour), NextUpdate: time.Now().Add(until)}
+	for _, c := range certs {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: c.Leaf.SerialNumber, RevocationTime: time.Now()})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
 }
 
 // Write writes a file that only its owner can read. The file gets a new
