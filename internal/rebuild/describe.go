@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/maphash"
+	"math"
 	"slices"
 
 	"github.com/furlhq/furl"
@@ -117,6 +118,8 @@ type describer struct {
 	// Messages since the exchange that is built on, and the newest reductions.
 	fresh, reductions []furl.Seq
 	sums              map[uint64]furl.Seq
+	patcher           patcher
+	source            []byte // memory for what a reduction shows, and a message
 }
 
 // parts describes the client's frame, instructions and tools.
@@ -178,7 +181,7 @@ func (d *describer) patches(w *writer, received, sent *Parts) {
 		if bytes.Equal(from[i], part) {
 			continue
 		}
-		change := patch(from[i], part)
+		change, _ := d.patcher.patch(nil, from[i], part, math.MaxInt)
 		digest := furl.DigestOf(change)
 		d.lists.patches[i] = digest
 		if d.base != nil && d.base.patches[i] == digest {
@@ -314,6 +317,7 @@ type candidate struct {
 	size      int    // that a patch must be shorter than
 	operation []byte // with the source, without the patch; nil: none was found
 	patch     []byte
+	tried     []byte // memory for the next patch
 	origin    furl.Seq
 }
 
@@ -326,25 +330,33 @@ func (c *candidate) try(from []byte, seq furl.Seq, kind byte, index int) {
 		return
 	}
 	source := binary.AppendUvarint([]byte{kind}, uint64(index))
-	c.take(patch(from, c.element), seq, append([]byte{opPatch}, source...))
+	if c.patched(from, seq) {
+		c.operation = append([]byte{opPatch}, source...)
+	}
 	if c.l.received.known == nil || seq == 0 {
 		return
 	}
-	for _, red := range c.l.d.reductions {
-		if texts := c.l.d.log.shown(red, seq); texts != nil {
-			c.take(patch(append(texts, from...), c.element), seq, append(c.shown(red, int(c.l.d.at-seq)), source...))
+	d := c.l.d
+	for _, red := range d.reductions {
+		if d.source = d.log.appendShown(d.source[:0], red, seq); len(d.source) == 0 {
+			continue
+		}
+		if d.source = append(d.source, from...); c.patched(d.source, seq) {
+			c.operation = append(c.shown(red, int(d.at-seq)), source...)
 		}
 	}
 }
 
 // tryTexts tries all texts of the newest reductions.
 func (c *candidate) tryTexts() {
-	for _, red := range c.l.d.reductions {
+	d := c.l.d
+	for _, red := range d.reductions {
 		if c.size <= good {
 			return
 		}
-		if texts := c.l.d.log.shown(red, 0); texts != nil {
-			c.take(patch(texts, c.element), 0, append(c.shown(red, 0), 0, 0))
+		d.source = d.log.appendShown(d.source[:0], red, 0)
+		if len(d.source) > 0 && c.patched(d.source, 0) {
+			c.operation = append(c.shown(red, 0), 0, 0)
 		}
 	}
 }
@@ -354,10 +366,16 @@ func (c *candidate) shown(red furl.Seq, message int) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint([]byte{opShown}, uint64(c.l.d.at-red)), uint64(message))
 }
 
-func (c *candidate) take(patch []byte, origin furl.Seq, operation []byte) {
-	if len(patch) < c.size {
-		c.size, c.patch, c.origin, c.operation = len(patch), patch, origin, operation
+// patched tries a source, and reports whether its patch is the shortest so far.
+func (c *candidate) patched(from []byte, origin furl.Seq) bool {
+	patch, ok := c.l.d.patcher.patch(c.tried[:0], from, c.element, c.size)
+	c.tried = patch
+	if !ok {
+		return false
 	}
+	c.tried, c.patch = c.patch, patch
+	c.size, c.origin = len(patch), origin
+	return true
 }
 
 // seek moves the cursor behind the element that comes from the same message as

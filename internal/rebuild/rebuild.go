@@ -375,7 +375,7 @@ func (b *builder) withShown(op *operation, at furl.Seq, from []byte) ([]byte, bo
 	if op.message != 0 {
 		message = at - furl.Seq(op.message)
 	}
-	texts := b.log.shown(at-furl.Seq(op.reduction), message)
+	texts := b.log.appendShown(nil, at-furl.Seq(op.reduction), message)
 	b.used += len(texts) + len(from)
 	return append(texts, from...), len(texts) > 0 && b.used <= maxMemory
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,11 @@ import (
 
 // A patch makes the text that it was made for, of whatever the two are.
 func TestPatch(t *testing.T) {
+	var maker patcher
+	patch := func(from, to []byte) []byte {
+		p, _ := maker.patch(nil, from, to, math.MaxInt)
+		return p
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "line of words that repeats\n", `"cache_control":{"type":"ephemeral"}`, "x", strings.Repeat("0123456789", 9), ""}), 0, 12)
 		from := strings.Join(words.Draw(t, "from"), "")
@@ -25,6 +31,10 @@ func TestPatch(t *testing.T) {
 		got, ok := patched([]byte(from), p, 1<<20)
 		if !ok || string(got) != to {
 			t.Fatalf("%q became %q by %q, %v; want %q", from, got, p, ok, to)
+		}
+		limit := rapid.IntRange(0, 2*len(p)).Draw(t, "limit")
+		if short, ok := maker.patch([]byte("before"), []byte(from), []byte(to), limit); ok != (len(p) < limit) || ok && string(short) != "before"+string(p) {
+			t.Fatalf("a patch of %d bytes with a limit of %d is %q, %v", len(p), limit, short, ok)
 		}
 		if _, ok := patched([]byte(from), p, len(to)-1); ok && len(to) > 0 && len(from) >= len(to) {
 			t.Fatal("a limit was exceeded")

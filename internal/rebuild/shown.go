@@ -8,15 +8,15 @@ import (
 // A changed element is therefore a patch of the texts that a reduction shows for
 // its message, followed by the message itself.
 
-// shown returns the texts that a reduction shows for a message, in the order of
+// appendShown appends the texts that a reduction shows for a message, in the order of
 // its items and escaped as in JSON; for message 0, all that it shows.
-func (l Records) shown(reduction, message furl.Seq) (out []byte) {
+func (l Records) appendShown(out []byte, reduction, message furl.Seq) []byte {
 	if reduction == 0 || reduction > furl.Seq(len(l)) {
-		return nil
+		return out
 	}
 	red, ok := l[reduction-1].Body.(*furl.Reduction)
 	if !ok {
-		return nil
+		return out
 	}
 	for i := range red.Items {
 		item := &red.Items[i]
