@@ -324,26 +324,27 @@ type candidate struct {
 // good is the size of a patch, in bytes, that is not worth to be improved.
 const good = 2 * block
 
-// try tries a source, and what the newest reductions show in its place.
+// try tries a source after what the newest reductions show in its place, and alone.
 func (c *candidate) try(from []byte, seq furl.Seq, kind byte, index int) {
 	if len(from) == 0 || c.size <= good {
 		return
 	}
 	source := binary.AppendUvarint([]byte{kind}, uint64(index))
+	if d := c.l.d; c.l.received.known != nil && seq != 0 {
+		for _, red := range slices.Backward(d.reductions) {
+			if d.source = d.log.appendShown(d.source[:0], red, seq); len(d.source) == 0 {
+				continue
+			}
+			if d.source = append(d.source, from...); c.patched(d.source, seq) {
+				c.operation = append(c.shown(red, int(d.at-seq)), source...)
+			}
+			if c.size <= good {
+				return
+			}
+		}
+	}
 	if c.patched(from, seq) {
 		c.operation = append([]byte{opPatch}, source...)
-	}
-	if c.l.received.known == nil || seq == 0 {
-		return
-	}
-	d := c.l.d
-	for _, red := range d.reductions {
-		if d.source = d.log.appendShown(d.source[:0], red, seq); len(d.source) == 0 {
-			continue
-		}
-		if d.source = append(d.source, from...); c.patched(d.source, seq) {
-			c.operation = append(c.shown(red, int(d.at-seq)), source...)
-		}
 	}
 }
 
