@@ -4,8 +4,8 @@ import "context"
 
 // Pinger is the ability to tell at little cost whether a store can be used.
 type Pinger interface {
-	// Ping returns nil if each server that the store needs responds. It does not wait
-	// longer than ctx.
+	// Ping returns nil if sessions can be used: all, or those on the servers that respond.
+	// It does not wait longer than ctx.
 	Ping(ctx context.Context) error
 }
 
