@@ -56,7 +56,7 @@ func (r *Report) addPauseNote(pauses int, o *Options) {
 	if pauses == 0 || o.HourCache || o.KeepAlive > 0 {
 		return
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("%s of more than five minutes and at most an hour, after which the prompt is written to the cache again: --cache-1h and --keep-alive 4 show what keeping the cache saves.", numbers.Count(pauses, "pause")))
+	r.Notes = append(r.Notes, fmt.Sprintf("%s of 5 to 60 minutes, in which the prompt cache expires: add --cache-1h or --keep-alive 4 to see what keeping it saves.", numbers.Count(pauses, "pause")))
 }
 
 // longPreamble reports whether the entries of instructions and tools live an hour for a

@@ -69,7 +69,7 @@ func TestPauseNote(t *testing.T) {
 	}
 	rec := b.recording()
 	o := Options{Windows: []int{100_000}, Candidates: presets(t, "none")}
-	const want = "2 pauses of more than five minutes and at most an hour, "
+	const want = "2 pauses of 5 to 60 minutes, "
 	noted := func(o Options) bool {
 		return slices.ContainsFunc(play(t, o, rec).Notes, func(n string) bool { return strings.HasPrefix(n, want) })
 	}
