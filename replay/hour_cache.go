@@ -24,6 +24,16 @@ func withHourCache(candidates []Candidate) []Candidate {
 	return out
 }
 
+// PolicyLabel returns the name of a result's policy in reports. Policy none hides nothing,
+// so its result is the session as recorded.
+func PolicyLabel(name string) string {
+	base, settings := BasePolicy(name)
+	if base == none {
+		base = "as recorded"
+	}
+	return base + settings
+}
+
 // BasePolicy cuts the suffixes of settings from the name of a result's policy.
 func BasePolicy(name string) (base, suffixes string) {
 	base = strings.TrimSuffix(strings.TrimSuffix(name, KeepAliveSuffix), HourCacheSuffix)

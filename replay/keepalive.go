@@ -107,11 +107,7 @@ func (r *Report) addKeepAliveNote(limit int) {
 	for i := range r.Totals {
 		t := &r.Totals[i]
 		if t.Window == r.Totals[0].Window && strings.HasSuffix(t.Policy, KeepAliveSuffix) {
-			name, longer := BasePolicy(strings.TrimSuffix(t.Policy, KeepAliveSuffix))
-			if name == none {
-				name = "as recorded"
-			}
-			name += longer
+			name := PolicyLabel(strings.TrimSuffix(t.Policy, KeepAliveSuffix))
 			parts = append(parts, fmt.Sprintf("%s $%.2f for %s", name, t.PingCost, numbers.Count(t.Pings, "ping")))
 		}
 	}

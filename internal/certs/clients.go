@@ -66,7 +66,7 @@ func (c *clients) addRevoked(text []byte, authorities []*x509.Certificate, now t
 			return err
 		}
 		if !list.NextUpdate.IsZero() && now.After(list.NextUpdate) {
-			return fmt.Errorf("the list of %s expired at %s: renew it", list.Issuer, list.NextUpdate.UTC().Format(time.RFC3339))
+			return fmt.Errorf("the list of %s expired at %s: replace it with a current one", list.Issuer, list.NextUpdate.UTC().Format(time.RFC3339))
 		}
 		for _, entry := range list.RevokedCertificateEntries {
 			c.revoked[revocation{string(list.RawIssuer), entry.SerialNumber.String()}] = true
@@ -80,7 +80,7 @@ func (c *clients) addRevoked(text []byte, authorities []*x509.Certificate, now t
 }
 
 func signedByOne(list *x509.RevocationList, authorities []*x509.Certificate) error {
-	err := fmt.Errorf("the list of %s is of no authority in the file of authorities", list.Issuer)
+	err := fmt.Errorf("no authority in the file of authorities has issued the list of %s", list.Issuer)
 	for _, cert := range authorities {
 		if bytes.Equal(cert.RawSubject, list.RawIssuer) {
 			if err = list.CheckSignatureFrom(cert); err == nil {

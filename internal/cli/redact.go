@@ -26,11 +26,11 @@ func redactCommand(p program) *cobra.Command {
 		Short: "Remove secrets from what was recorded",
 		Long: `Replaces secrets in what was recorded by "[redacted]", and overwrites the old bytes. It
 finds common credentials, or what --pattern matches, or removes whole blocks. Without a
-session, it searches all sessions of all tenants, or of --tenant. The bodies of requests of a redacted session can no
-longer be shown. The session records when and how much was redacted. This cannot be
-undone, so furl asks for confirmation. Gateways may go on running: clients that send
-the secret again continue their sessions, and it is not recorded again. An interrupted
-command can be repeated.
+session, it searches all sessions of all tenants, or those of --tenant. The bodies of
+requests of a redacted session can no longer be shown. The session records when and how
+much was redacted. This cannot be undone, so furl asks for confirmation. Gateways may go
+on running: clients that send the secret again continue their sessions, and it is not
+recorded again. An interrupted command can be repeated.
 
 Sessions under legal hold (furl hold) are kept as they are: the command lists them.`,
 		Example: `  furl redact --dry-run

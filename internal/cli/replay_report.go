@@ -95,7 +95,7 @@ func printResults(w io.Writer, results []replay.Result, wish replay.Wish) (dropp
 			arrow = "←"
 		}
 		row := []string{
-			policyLabel(r.Policy), dollars(r.Total()), ratio(r.CostShare), requestsOver(r.Unsent()), priceOver(r),
+			replay.PolicyLabel(r.Policy), dollars(r.Total()), ratio(r.CostShare), requestsOver(r.Unsent()), priceOver(r),
 			share(r.ReferencesKept, r.References), share(r.QuotedLinesKept, r.QuotedLines),
 			share(r.BlindEdits, r.Edits), ratio(r.PenalisedShare), fmt.Sprint(r.Refetches), numbers.Thousands(r.CacheBreaks), arrow,
 		}
@@ -148,16 +148,6 @@ func windowsOf(results []replay.Result) []int {
 		}
 	}
 	return out
-}
-
-// policyLabel is the name of a policy in tables. Policy none hides nothing, so
-// its row is the session as recorded.
-func policyLabel(name string) string {
-	name, settings := replay.BasePolicy(name)
-	if name == "none" {
-		name = "as recorded"
-	}
-	return name + settings
 }
 
 // legend explains the columns, two on a line.
@@ -239,7 +229,7 @@ func printLegend(w io.Writer, rep *replay.Report, narrow []string, color bool) {
 	}
 	for i := range rep.Totals {
 		if r := &rep.Totals[i]; r.InvalidRequests > 0 {
-			fmt.Fprintf(w, "%s: the provider would have refused %s: %s\n", policyLabel(r.Policy), numbers.Count(r.InvalidRequests, "request"), printable(r.FirstRefusal))
+			fmt.Fprintf(w, "%s: the provider would have refused %s: %s\n", replay.PolicyLabel(r.Policy), numbers.Count(r.InvalidRequests, "request"), printable(r.FirstRefusal))
 		}
 	}
 }

@@ -85,7 +85,7 @@ func printTuning(w io.Writer, t *replay.Tuning) {
 		if s.Policy == t.Chosen {
 			chosen = "← chosen"
 		}
-		tab.add(strings.TrimSpace(marks[s.Policy]+" "+policyLabel(s.Policy)), percent(s.Cost), tenths(s.Names), tenths(s.Lines), chosen)
+		tab.add(strings.TrimSpace(marks[s.Policy]+" "+replay.PolicyLabel(s.Policy)), percent(s.Cost), tenths(s.Names), tenths(s.Lines), chosen)
 	}
 	tab.print()
 	fmt.Fprintln(w)

@@ -167,10 +167,7 @@ func (p *page) keys(results []replay.Result) map[string]key {
 
 // policyName is the name of a policy on the page.
 func policyName(policy string) string {
-	if policy == none {
-		return "as recorded"
-	}
-	return clean(policy, 40)
+	return clean(replay.PolicyLabel(policy), 40)
 }
 
 // others are all policies except none.
