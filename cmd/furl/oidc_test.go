@@ -80,7 +80,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 		t.Errorf("furl doctor says\n%s", out)
 	}
 	issuer.Set(func() { issuer.Ahead = time.Hour })
-	if out := doctor(); !strings.Contains(out, "this machine's clock and the token issuer's differ by 1h0m") {
+	if out := doctor(); !strings.Contains(out, "this machine's clock and the token issuer's differ by about 1h0m0s") {
 		t.Errorf("with another clock, furl doctor says\n%s", out)
 	}
 	issuer.Set(func() { issuer.Name = "https://login.example" })
