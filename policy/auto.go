@@ -63,7 +63,7 @@ var (
 	frugal = dial{keep: 1, inputs: 3, reads: 6, active: 10, unedited: 6, paused: 4, asked: 3, edited: 6, written: 4, worked: 4,
 		editedCold: 2, readsCold: 1, names: 200, share: 0.15, worth: 0.15,
 		fold: 3, foldShare: 0.2, foldWorth: 0.09, said: 40, replied: 200, listed: 60, listShare: 0.25, listWorth: 0.15, clip: 3_000}
-	balanced = dial{keep: 1, inputs: 3, reads: 14, active: 24, unedited: 20, paused: 6, asked: 4, edited: 10, written: 16, worked: 10,
+	balanced = dial{keep: 1, inputs: 3, reads: 14, active: 24, unedited: 20, paused: 7, asked: 4, edited: 10, written: 32, worked: 10,
 		editedCold: 6, readsCold: 2, names: 800, share: 0.25, worth: 0.06,
 		fold: 8, foldShare: 0.3, foldWorth: 0.06, said: 120, replied: 800, listed: 60, listShare: 0.3, listWorth: 0.08, clip: beyondUse}
 	faithful = dial{keep: 1, inputs: 10, reads: 18, active: 28, unedited: 40, paused: 12, asked: 8, edited: 20, written: 24, worked: 20,
