@@ -48,6 +48,12 @@ func (r *run) exchange(ctx context.Context) (*request, *protocol.Reply, error) {
 			return x, reply, r.observe(ctx, x, reply)
 		case ctx.Err() != nil:
 			return nil, nil, errors.Join(interruption(ctx), r.observePartial(ctx, x, reply))
+		case reply.Refusal != nil && reply.Overflow == nil && reply.Refusal.Status == http.StatusBadRequest && x.fit.HourCache:
+			r.inside().RecordHourCacheRefused(x.fit.Model) // it may be the reason
+			if x, err = r.prepare(ctx, nil); err != nil {
+				return nil, nil, err
+			}
+			continue
 		case reply.Refusal == nil || reply.Overflow == nil || overflows == maxOverflows:
 			return nil, nil, err
 		}
@@ -122,6 +128,13 @@ func (r *run) fit(ctx context.Context, over *protocol.Overflow) (*request, error
 			}
 			x.fit = fit
 			x.body, fit.Received = withList(p.api, head, list)
+			if fit.HourCache {
+				if body, ok := p.api.HourPreamble(x.body); ok {
+					x.body = body
+				} else {
+					fit.HourCache = false
+				}
+			}
 			fit.Sent = x.body
 			return nil
 		},

@@ -53,10 +53,10 @@ type Options struct {
 	// model's calls of them. The caller does not see these calls, and reads the
 	// provider's replies joined into one.
 	Recall bool
-	// HourCache asks the provider for cache entries of one hour for the caller's
-	// instructions and tools, from a session's first pause of more than five minutes
-	// on, where they can be expected to pay. They cost more to write.
-	HourCache bool
+	// HourCache says when requests ask the provider for cache entries of one hour for
+	// the caller's instructions and tools. They cost more to write. A provider that
+	// refuses such a request gets it again without.
+	HourCache protocol.HourCache
 	// DryRun plans each request, reports what would be hidden, and sends it
 	// unchanged.
 	DryRun bool

@@ -116,12 +116,11 @@ type Options struct {
 	// TenantSecret, only requests with the header X-Furl-Keep-Alive: true are kept
 	// alive. If zero, none.
 	KeepAlive int
-	// HourCache asks the provider for cache entries of one hour for the client's
-	// instructions and tools, from a session's first pause of more than five minutes
-	// on, where they can be expected to pay. They cost more to write, which the
-	// session's credential pays for. With a TenantSecret, only requests with the header
+	// HourCache says when requests ask the provider for cache entries of one hour for
+	// the client's instructions and tools. They cost more to write, which the request's
+	// credential pays for. With a TenantSecret, only requests with the header
 	// X-Furl-Cache-1h: true ask for them.
-	HourCache bool
+	HourCache protocol.HourCache
 	// Page is the web page at the root and under /furl/. If nil, there is none, and
 	// GET / responds to browsers with a text.
 	Page Page

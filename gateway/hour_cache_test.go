@@ -2,14 +2,18 @@ package gateway_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 )
@@ -35,9 +39,15 @@ func pausedTwice(t *testing.T, st *pausing, headers ...string) []sim.Entry {
 	return asked
 }
 
-// withoutMark removes the breakpoint of the oldest message, as clients do.
+// withoutMark removes the oldest breakpoint of a message, as clients do.
 func withoutMark(history []json.RawMessage) []json.RawMessage {
-	history[0] = bytes.Replace(history[0], []byte(`"cache_control":{"type":"ephemeral"},`), nil, 1)
+	for i := range history {
+		plain := bytes.Replace(history[i], []byte(`"cache_control":{"type":"ephemeral"},`), nil, 1)
+		if len(plain) < len(history[i]) {
+			history[i] = plain
+			break
+		}
+	}
 	return history
 }
 
@@ -54,7 +64,7 @@ func TestHourCache(t *testing.T) {
 		}
 		direct = st.sim.Bill()
 	})
-	pause(t, sim.Options{}, session.Options{Policy: "none"}, gateway.Options{HourCache: true}, func(t *testing.T, st *pausing) {
+	pause(t, sim.Options{}, session.Options{Policy: "none"}, gateway.Options{HourCache: protocol.HourAlways}, func(t *testing.T, st *pausing) {
 		asked := pausedTwice(t, st)
 		for i, e := range asked {
 			plain := bytes.ReplaceAll(e.Body, []byte(`,"ttl":"1h"`), nil)
@@ -103,8 +113,8 @@ func TestHourCache(t *testing.T) {
 	})
 }
 
-// Without the user's word, and where they cannot pay, there are none.
-func TestHourCacheIsOptIn(t *testing.T) {
+// Where they are not wanted, or cannot pay, there are none.
+func TestHourCacheSettings(t *testing.T) {
 	header := func(value string) []string { return []string{"X-Furl-Cache-1h", value} }
 	secret := []byte("0123456789abcdef")
 	for _, tt := range []struct {
@@ -113,12 +123,13 @@ func TestHourCacheIsOptIn(t *testing.T) {
 		headers []string
 		hour    bool
 	}{
-		{"off, whatever the client says", gateway.Options{}, header("true"), false},
-		{"on", gateway.Options{HourCache: true}, nil, true},
-		{"on, and the client says no", gateway.Options{HourCache: true}, header("false"), false},
-		{"tenants", gateway.Options{HourCache: true, TenantSecret: secret}, nil, false},
-		{"tenants that ask for it", gateway.Options{HourCache: true, TenantSecret: secret}, header("true"), true},
-		{"a dry run", gateway.Options{HourCache: true, DryRun: true}, nil, false},
+		{"a policy that does not ask for them, whatever the client says", gateway.Options{}, header("true"), false},
+		{"off", gateway.Options{HourCache: protocol.HourNever}, header("true"), false},
+		{"on", gateway.Options{HourCache: protocol.HourAlways}, nil, true},
+		{"on, and the client says no", gateway.Options{HourCache: protocol.HourAlways}, header("false"), false},
+		{"tenants", gateway.Options{HourCache: protocol.HourAlways, TenantSecret: secret}, nil, false},
+		{"tenants that ask for it", gateway.Options{HourCache: protocol.HourAlways, TenantSecret: secret}, header("true"), true},
+		{"a dry run", gateway.Options{HourCache: protocol.HourAlways, DryRun: true}, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pause(t, sim.Options{}, session.Options{Policy: "none"}, tt.o, func(t *testing.T, st *pausing) {
@@ -136,14 +147,115 @@ func TestHourCacheIsOptIn(t *testing.T) {
 
 // Pings pay less often if instructions and tools are kept anyway.
 func TestHourCacheWithPings(t *testing.T) {
-	for _, hour := range []bool{false, true} {
+	for _, hour := range []protocol.HourCache{protocol.HourNever, protocol.HourAlways} {
 		pause(t, sim.Options{}, session.Options{Policy: "none"}, gateway.Options{HourCache: hour, KeepAlive: 1}, func(t *testing.T, st *pausing) {
 			pausedTwice(t, st)
 			time.Sleep(time.Hour)
 			pings, _ := st.pings()
-			if want := map[bool]int{false: 3, true: 1}[hour]; len(pings) != want {
-				t.Errorf("entries of one hour %t: %d pings, want %d", hour, len(pings), want)
+			if want := map[protocol.HourCache]int{protocol.HourNever: 3, protocol.HourAlways: 1}[hour]; len(pings) != want {
+				t.Errorf("entries of one hour %d: %d pings, want %d", hour, len(pings), want)
 			}
 		})
 	}
+}
+
+// readBefore adds a step in which the agent has read so many words.
+func (st *pausing) readBefore(words int) {
+	n := len(st.history)
+	st.history = append(st.history,
+		mustJSON(map[string]any{"role": "user", "content": "look"}),
+		mustJSON(map[string]any{"role": "assistant", "content": []any{map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", n), "name": "read", "input": map[string]any{"path": fmt.Sprintf("/src/%d.go", n)}}}}),
+		mustJSON(map[string]any{"role": "user", "content": []any{map[string]any{"type": "tool_result", "tool_use_id": fmt.Sprintf("toolu_%d", n), "content": strings.Repeat("word ", words)}}}),
+		mustJSON(map[string]any{"role": "assistant", "content": "I see."}),
+	)
+}
+
+// Policy auto asks for them by itself if what it hides in the first request after a pause
+// pays for them. So that request costs no more than without furl.
+func TestHourCacheOfAuto(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		o      gateway.Options
+		words  int // of each of six results
+		hidden bool
+		hour   bool
+	}{
+		{"much is hidden", gateway.Options{}, 4000, true, true},
+		{"little is hidden", gateway.Options{}, 300, true, false},
+		{"nothing is hidden", gateway.Options{}, 1, false, false},
+		{"off", gateway.Options{HourCache: protocol.HourNever}, 4000, true, false},
+		{"tenants", gateway.Options{TenantSecret: []byte("0123456789abcdef")}, 4000, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pause(t, sim.Options{}, session.Options{Policy: "auto"}, tt.o, func(t *testing.T, st *pausing) {
+				for range 6 {
+					st.readBefore(tt.words)
+				}
+				asked := pausedTwice(t, st)
+				if hour := asked[1].Usage.CacheWrite1h > 0; hour != tt.hour {
+					t.Errorf("after the first pause %+v", asked[1].Usage)
+				}
+				if read := asked[2].Usage.CacheRead >= 8000; read != tt.hour {
+					t.Errorf("after the second pause %+v", asked[2].Usage)
+				}
+				if len(tt.o.TenantSecret) > 0 {
+					return
+				}
+				s := st.session(t)
+				h := session.NewHistory(s.HistoryOptions())
+				if _, err := h.Extend(s.Records(0), s.Head()); err != nil {
+					t.Fatal(err)
+				}
+				n, hidden := 0, 0
+				for _, q := range h.Requests() {
+					if q.Exchange == 0 {
+						continue // from the client's history
+					}
+					n, hidden = n+1, hidden+q.Hidden
+					if q.Cost > q.Without+1e-9 {
+						t.Errorf("request %d costs $%v, without furl $%v", q.Number, q.Cost, q.Without)
+					}
+				}
+				if n != 3 || hidden > 0 != tt.hidden {
+					t.Errorf("%d requests, %d tokens hidden", n, hidden)
+				}
+			})
+		})
+	}
+}
+
+// A server that refuses the lifetime gets the request again without it, and no other one
+// with it.
+func TestHourCacheRefused(t *testing.T) {
+	player := sim.PlayerFunc(func(_ context.Context, req *protocol.Request) (sim.Reply, error) {
+		if bytes.Contains(req.Body, []byte(`"ttl"`)) {
+			return sim.Reply{}, &protocol.Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: "cache_control.ttl: Extra inputs are not permitted"}
+		}
+		return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindText, Text: "Done."}}}, nil
+	})
+	pause(t, sim.Options{Player: player}, session.Options{Policy: "none"}, gateway.Options{HourCache: protocol.HourAlways}, func(t *testing.T, st *pausing) {
+		asked := pausedTwice(t, st)
+		var with []int
+		for i, e := range asked {
+			if bytes.Contains(e.Body, []byte(`"ttl"`)) {
+				with = append(with, i)
+			}
+		}
+		if len(asked) != 4 || !slices.Equal(with, []int{1}) {
+			t.Errorf("of %d requests, these asked for an hour: %v", len(asked), with)
+		}
+		if n := st.metrics(t)["furl_requests_cache_1h_total"]; n != 0 {
+			t.Errorf("the metrics have %v requests", n)
+		}
+		s, n := st.session(t), 0
+		sent := append(asked[:1:1], asked[2:]...)
+		for _, r := range s.Records(0) {
+			if _, ok := r.Body.(*furl.Exchange); ok {
+				if body, err := s.SentBody(t.Context(), r.Seq); err != nil || !bytes.Equal(body, sent[n].Body) {
+					t.Errorf("request %d is not rebuilt as it was sent: %v", n, err)
+				}
+				n++
+			}
+		}
+	})
 }

@@ -407,6 +407,14 @@ func (g *Gateway) pingsFor(r *http.Request) int {
 	return max(0, g.o.KeepAlive)
 }
 
+// hourCache says when a request asks for cache entries of one hour.
+func (g *Gateway) hourCache(r *http.Request) protocol.HourCache {
+	if !g.maySpend(r, headerHourCache) {
+		return protocol.HourNever
+	}
+	return g.o.HourCache
+}
+
 // maySpend reports whether furl may spend the request's tokens on the cache, by the
 // header of that name.
 func (g *Gateway) maySpend(r *http.Request, header string) bool {

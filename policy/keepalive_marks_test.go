@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl/internal/recordings"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/replay"
 	"github.com/furlhq/furl/transcript"
 )
@@ -36,7 +37,7 @@ func TestKeepAliveMarks(t *testing.T) {
 				return
 			}
 		}
-	}, replay.Options{Candidates: candidates, CacheRead: &read, CacheWrite: &write, KeepAlive: 4})
+	}, replay.Options{Candidates: candidates, CacheRead: &read, CacheWrite: &write, KeepAlive: 4, HourCache: protocol.HourNever})
 	if err != nil {
 		t.Fatal(err)
 	}

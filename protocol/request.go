@@ -62,6 +62,22 @@ type CacheRequest struct {
 	Uncached bool
 }
 
+// HourCache says when a request asks for cache entries of one hour for the client's
+// instructions and tools, instead of its shorter ones. It does so at most from the first
+// request after a pause on that the shorter ones do not outlive, and only for models with
+// a price for such entries.
+type HourCache int
+
+// When a request asks for cache entries of one hour.
+const (
+	// HourByPolicy: if the policy does so by itself, as auto does. It does if what is
+	// hidden in the request saves at least what these entries cost more to write, so
+	// that no request costs more than without furl.
+	HourByPolicy HourCache = iota
+	HourAlways             // under any policy, whatever is hidden
+	HourNever
+)
+
 // Codec is one provider's wire format. Codecs are pure, safe for concurrent
 // use, and do not access the network.
 type Codec interface {

@@ -2,10 +2,15 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/keepalive"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -18,7 +23,7 @@ func withHourCache(candidates []Candidate) []Candidate {
 	out := make([]Candidate, 0, 2*len(candidates))
 	for _, c := range candidates {
 		longer := c
-		longer.Name, longer.hourCache = c.Name+HourCacheSuffix, true
+		longer.Name, longer.hourCache = c.Name+HourCacheSuffix, protocol.HourAlways
 		out = append(out, c, longer)
 	}
 	return out
@@ -61,22 +66,47 @@ func (s *session) canExtend(q *request) bool {
 	return ok
 }
 
+// addHourNote names the policies that asked for entries of one hour by themselves.
+func (r *Report) addHourNote() {
+	var names []string
+	for i := range r.Totals {
+		t := &r.Totals[i]
+		if base, _ := BasePolicy(t.Policy); t.HourRequests > 0 && !strings.Contains(t.Policy, HourCacheSuffix) && !slices.Contains(names, base) {
+			names = append(names, base)
+		}
+	}
+	if len(names) > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("After pauses, %s asked for cache entries of one hour for instructions and tools: --cache-1h=false shows the costs without.", strings.Join(names, ", ")))
+	}
+}
+
 // addPauseNote names the settings that keep the cache over pauses, if no row has them.
 func (r *Report) addPauseNote(pauses int, o *Options) {
-	if pauses == 0 || o.HourCache || o.KeepAlive > 0 {
+	if pauses == 0 || o.HourCache == protocol.HourAlways || o.KeepAlive > 0 {
 		return
 	}
 	r.Notes = append(r.Notes, fmt.Sprintf("%s of 5 to 60 minutes, in which the prompt cache expires: add --cache-1h or --keep-alive 4 to see what keeping it saves.", numbers.Count(pauses, "pause")))
 }
 
 // longPreamble reports whether the entries of instructions and tools live an hour for a
-// request: the client's, or those that the run asks for after a pause.
-func (r *run) longPreamble(q *request) bool {
-	if !r.hourCache || q.long {
+// request with a view: the client's, or those that the run asks for after a pause.
+func (r *run) longPreamble(q *request, b *furl.Budget, v *furl.View) bool {
+	had := r.extended
+	r.extended = false
+	if q.long || r.last.IsZero() || q.at.IsZero() {
 		return q.long
 	}
-	if !r.paused && !r.last.IsZero() && !q.at.IsZero() {
-		r.paused = keepalive.IsPause(&q.model, q.at.Sub(r.last))
+	h := keepalive.Hour{
+		When: r.hourCache, Policy: policy.ExtendsCache(r.policy, b),
+		Since: q.at.Sub(r.last), Had: had, Fixed: min(q.fixed, r.s.preamble),
+		Hidden: func() int {
+			all, shown := q.shown, token.PartOfView(v)
+			all.Thinking, shown.Thinking = 0, 0
+			return r.s.sizes.Added(all) - r.s.sizes.Added(shown)
+		},
 	}
-	return r.paused && r.s.canExtend(q)
+	if r.extended = h.Wanted(&q.model) && r.s.canExtend(q); r.extended {
+		r.out.HourRequests++
+	}
+	return r.extended
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -35,7 +36,7 @@ func TestHourCache(t *testing.T) {
 		{"two pauses", session(furl.FormatAnthropic, "10m", "11m", "1h1m"), 1},
 		{"a format without lifetimes of parts", session(furl.FormatChat, "10m", "20m"), 0},
 	} {
-		r := play(t, Options{Windows: []int{100_000}, Candidates: presets(t, "none"), HourCache: true}, tt.rec).Totals
+		r := play(t, Options{Windows: []int{100_000}, Candidates: presets(t, "none"), HourCache: protocol.HourAlways}, tt.rec).Totals
 		if len(r) != 2 || r[1].Policy != "none+cache-1h" {
 			t.Fatalf("%s: results %+v", tt.name, r)
 		}
@@ -43,7 +44,7 @@ func TestHourCache(t *testing.T) {
 			t.Errorf("%s: costs $%.6f, without $%.6f", tt.name, *r[1].Cost, *r[0].Cost)
 		}
 	}
-	r := play(t, Options{Windows: []int{100_000}, Candidates: presets(t, "none"), HourCache: true, KeepAlive: 4}, session(furl.FormatAnthropic, "6m", "12m", "18m")).Totals
+	r := play(t, Options{Windows: []int{100_000}, Candidates: presets(t, "none"), HourCache: protocol.HourAlways, KeepAlive: 4}, session(furl.FormatAnthropic, "6m", "12m", "18m")).Totals
 	var names []string
 	for i := range r {
 		names = append(names, r[i].Policy)
@@ -76,7 +77,7 @@ func TestPauseNote(t *testing.T) {
 	if !noted(o) {
 		t.Errorf("notes %q, want %q", play(t, o, rec).Notes, want)
 	}
-	if o.HourCache = true; noted(o) {
+	if o.HourCache = protocol.HourAlways; noted(o) {
 		t.Error("a note although a row has the setting")
 	}
 }

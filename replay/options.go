@@ -2,12 +2,14 @@ package replay
 
 import (
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/price"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
 )
@@ -18,8 +20,8 @@ type Candidate struct {
 	Name string
 	New  func(policy.Summarizer) (furl.Policy, error)
 
-	pings     int  // at most in a pause; see Options.KeepAlive
-	hourCache bool // see Options.HourCache
+	pings     int                // at most in a pause; see Options.KeepAlive
+	hourCache protocol.HourCache // see Options.HourCache
 }
 
 // Candidates returns the named policies of a set as candidates, all of them if
@@ -66,10 +68,10 @@ type Options struct {
 	// pause of a session. If it is not 0, each candidate is also tried with pings,
 	// under its name with KeepAliveSuffix.
 	KeepAlive int
-	// HourCache also tries each candidate with cache entries of one hour for
-	// instructions and tools, from the first pause of a session on, where they can be
-	// expected to pay, under its name with HourCacheSuffix. The gateway does the same.
-	HourCache bool
+	// HourCache says when requests ask for cache entries of one hour for instructions
+	// and tools, as in the gateway. With protocol.HourAlways, each candidate is also
+	// tried with them, under its name with HourCacheSuffix.
+	HourCache protocol.HourCache
 	// Model replaces the recorded models, for prices, window and rules.
 	Model string
 	// Prices replace those of the catalogue if Input is not 0.
@@ -121,8 +123,14 @@ func (o Options) complete() (*Options, error) {
 		}
 		o.Candidates = c
 	}
-	if o.HourCache {
+	switch o.HourCache {
+	case protocol.HourAlways:
 		o.Candidates = withHourCache(o.Candidates)
+	case protocol.HourNever:
+		o.Candidates = slices.Clone(o.Candidates)
+		for i := range o.Candidates {
+			o.Candidates[i].hourCache = protocol.HourNever
+		}
 	}
 	if o.KeepAlive > 0 {
 		o.Candidates = withKeepAlive(o.Candidates, o.KeepAlive)

@@ -39,6 +39,7 @@ func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts O
 	report.total()
 	report.addNotes(slices.Compact(models))
 	report.addKeepAliveNote(o.KeepAlive)
+	report.addHourNote()
 	report.addPauseNote(pauses, o)
 	return report, nil
 }
@@ -239,6 +240,7 @@ func (r *Result) add(o *Result) {
 	r.Edits += o.Edits
 	r.BlindEdits += o.BlindEdits
 	r.Pings += o.Pings
+	r.HourRequests += o.HourRequests
 	r.PingCost += o.PingCost
 	r.InvalidRequests += o.InvalidRequests
 	r.summarized = r.summarized || o.summarized

@@ -98,6 +98,9 @@ type Result struct {
 	// (Options.KeepAlive), PingCost their cost. CostSplit.Own includes it.
 	Pings    int     `json:"pings,omitempty"`
 	PingCost float64 `json:"ping_cost,omitempty"`
+	// HourRequests is the number of requests that asked for cache entries of one hour
+	// for instructions and tools although the client did not (Options.HourCache).
+	HourRequests int `json:"cache_1h_requests,omitempty"`
 	// References counts identifiers in replies that were in the prompt as
 	// policy none sends it: in a tool result or a user message, and in no
 	// assistant message. OwnReferences counts those that were in an assistant

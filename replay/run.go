@@ -35,9 +35,9 @@ type run struct {
 	summarized bool      // the policy requested a summary
 	current    *request
 	keepAlive  keepAlive
-	hourCache  bool    // the candidate's
-	paused     bool    // the session has paused, as keepalive.IsPause says
-	tools      float64 // what tool definitions cost that were never called
+	hourCache  protocol.HourCache // the candidate's
+	extended   bool               // the last request asked for entries of one hour because of it
+	tools      float64            // what tool definitions cost that were never called
 
 	// The current request. The slices are reused.
 	list []rendered
@@ -191,7 +191,7 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 	model := q.model
 	r.ping(q.at)
 	b := r.budget(q)
-	r.current, r.cache.long = q, r.longPreamble(q)
+	r.current = q
 	rewound := int(r.log.Head()) != r.log.Len()
 	plan, err := r.policy.Plan(ctx, r.log.State(), b)
 	if err != nil {
@@ -209,6 +209,7 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 		// numbers that other records have.
 		view = r.log.State().View(model)
 	}
+	r.cache.long = r.longPreamble(q, &b, view)
 	if err := r.render(view); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -37,7 +38,7 @@ func TestCacheSensitivity(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := tt.o
 			o.Candidates = presets(t, none, "rolling-mask-10", "rolling-mask-5", "auto:frugal", "auto", "auto:faithful")
-			o.CacheRead, o.CacheWrite, o.HourCache = &read, &write, true
+			o.CacheRead, o.CacheWrite, o.HourCache = &read, &write, protocol.HourAlways
 			rep, err := Run(t.Context(), func(yield func(*transcript.Recording) bool) {
 				for _, file := range files {
 					rec, err := transcript.ReadFile(file)

@@ -89,7 +89,7 @@ func (s *Session) View(model string) *furl.View {
 // setting ask_first, Fit asks no model; prepare summaries with SummaryStage and
 // PrepareSummary.
 func (s *Session) Fit(ctx context.Context, model string, preamble ...furl.Block) (*Fit, error) {
-	in := transact.Prompt{Model: model, Preamble: preamble, Digest: preambleDigest(preamble)}
+	in := transact.Prompt{Model: model, Preamble: preamble, Digest: preambleDigest(preamble), HourCache: protocol.HourNever}
 	d, err := s.prepareRequest(ctx, preparation{Prompt: func(transact.Tx[*Fit]) transact.Prompt { return in }})
 	if err != nil {
 		return nil, err
@@ -310,7 +310,7 @@ func (s *Session) newFit(in transact.Prompt, b furl.Budget, plan *furl.Plan, cou
 	f := &Fit{
 		Model: in.Model, View: v, Plan: plan, Budget: b, Head: s.log.Head(), At: b.Now,
 		preamble: in.Digest, counted: counted,
-		HourCache: in.HourCache && !in.DryRun && s.hourCachePays(&b),
+		HourCache: s.wantsHourCache(in, &b, v),
 	}
 	if b.Model.Thinking.Binds {
 		f.prefix, f.thinking = v.Prefix(), v.LastThinking

@@ -6,13 +6,50 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/keepalive"
+	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 )
 
-// hourCachePays reports whether the next request should ask for cache entries of one hour
-// for instructions and tools: from the first request after a pause on.
-func (s *Session) hourCachePays(b *furl.Budget) bool {
-	paused := s.sizes.paused || !s.sizes.when.IsZero() && keepalive.IsPause(&b.Model, b.Now.Sub(s.sizes.when))
-	return paused && keepalive.HourPays(&b.Model)
+// wantsHourCache reports whether a request with a view should ask for cache entries of one
+// hour for instructions and tools.
+func (s *Session) wantsHourCache(in transact.Prompt, b *furl.Budget, v *furl.View) bool {
+	last := s.sizes.last
+	if last == nil || in.DryRun || in.HourCache == protocol.HourNever || s.all.hourCacheRefused(in.Model) {
+		return false
+	}
+	p, err := s.policyFor(in)
+	h := keepalive.Hour{
+		When: in.HourCache, Policy: err == nil && policy.ExtendsCache(p, b),
+		Since: b.Now.Sub(s.sizes.when), Had: hadHourCache(last.Plan), Fixed: b.Fixed,
+		Hidden: func() int {
+			st := s.log.State()
+			hidden := hiddenPart(st, v, recordedPart(st))
+			return b.Of(hidden.tokens, hidden.items)
+		},
+	}
+	return h.Wanted(&b.Model)
+}
+
+// RecordHourCacheRefused implements transact.Session.
+func (s oneSession) RecordHourCacheRefused(model string) { s.all.recordHourCacheRefused(model) }
+
+// RecordHourCacheRefused implements transact.Sessions.
+func (a allSessions) RecordHourCacheRefused(model string) { a.recordHourCacheRefused(model) }
+
+func (a *shared) recordHourCacheRefused(model string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.limits[model]
+	l.noHour = true
+	a.setLimits(model, l)
+}
+
+// hourCacheRefused reports whether a model's provider has refused such entries.
+func (a *shared) hourCacheRefused(model string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.limits[model].noHour
 }
 
 // hourStep is the last step of a request of that size whose instructions and tools got

@@ -11,6 +11,8 @@ type modelLimits struct {
 	accepted int
 	// output reports whether max_tokens of a request counts towards the window.
 	output bool
+	// noHour reports that the provider refuses cache entries of one hour.
+	noHour bool
 }
 
 // maxLimits is the largest number of models whose limits are kept.

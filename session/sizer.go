@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/keepalive"
 	"github.com/furlhq/furl/token"
 )
 
@@ -22,8 +21,6 @@ type sizer struct {
 	// hourly says that the latest exchange that wrote to the prompt cache wrote
 	// entries of one hour only.
 	hourly bool
-	// paused says that the session has paused, as keepalive.IsPause says.
-	paused bool
 	// preamble is the size of the preamble of last, zero if another process sent
 	// it.
 	preamble token.Part
@@ -82,7 +79,6 @@ func (z *sizer) exchange(r furl.Record, ex *furl.Exchange, st *furl.State, model
 	if !showedUnreduced(ex, st) {
 		z.meter.Report(ex.Usage)
 	}
-	z.paused = z.paused || z.last != nil && keepalive.IsPause(&m, r.At.Sub(z.when))
 	z.hourly = wroteHourly(ex.Usage, z.hourly)
 	z.last, z.when = ex, r.At
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/replay"
 	"github.com/furlhq/furl/transcript"
 )
@@ -115,7 +116,8 @@ func measure(ctx context.Context, o *options, recordings iter.Seq2[*transcript.R
 			return newOracle(futures, v), nil
 		}})
 	}
-	opts := replay.Options{CacheRead: &o.read, CacheWrite: &o.write}
+	// The plan does not change the lifetime of cache entries, so the policy does not either.
+	opts := replay.Options{CacheRead: &o.read, CacheWrite: &o.write, HourCache: protocol.HourNever}
 	first := opts
 	first.Candidates = slices.Clone(candidates[:1])
 	for i := range candidates {

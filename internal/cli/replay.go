@@ -19,6 +19,7 @@ import (
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/report"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/replay"
 )
 
@@ -86,7 +87,7 @@ Gemini CLI and OpenHands.`,
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "list all skipped files and records")
 	fl.BoolVar(&f.strict, "strict", false, "exit with code 1 if a recording has unreadable records")
-	fl.BoolVar(&f.hour, "cache-1h", false, "also try each policy with cache entries of one hour for instructions and tools; see gateway.cache_1h")
+	fl.BoolVar(&f.hour, "cache-1h", false, "also try each policy with cache entries of one hour for instructions and tools; false: none does so by itself, as auto does; see gateway.cache_1h")
 	fl.IntVar(&f.pings, "keep-alive", 0, "also try each policy with at most `N` pings per pause; see gateway.keep_alive")
 	fl.StringVar(&f.since, "since", "", "only sessions with a record in the last `age`, such as 12h or 7d")
 	fl.StringVar(&f.project, "project", "", "only sessions of agents that worked in this `folder`, or in one of that name")
@@ -98,6 +99,18 @@ Gemini CLI and OpenHands.`,
 	complete(cmd, "policies", func() []string { return []string{groupAgents} })
 	complete(cmd, "model", catalog.Default().Names)
 	return cmd
+}
+
+// hourCache says when requests ask for cache entries of one hour, by a setting that may
+// be left to the policy.
+func hourCache(set *bool) protocol.HourCache {
+	switch {
+	case set == nil:
+		return protocol.HourByPolicy
+	case *set:
+		return protocol.HourAlways
+	}
+	return protocol.HourNever
 }
 
 func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
@@ -137,7 +150,13 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if opts.KeepAlive, err = f.keepAlive(); err != nil {
 		return err
 	}
-	if opts.HourCache = f.hour; f.hour && f.tune.on {
+	switch {
+	case cmd.Flags().Changed("cache-1h"):
+		opts.HourCache = hourCache(&f.hour)
+	case own != nil && own.Gateway.HourCache != nil && !*own.Gateway.HourCache:
+		opts.HourCache = protocol.HourNever
+	}
+	if f.hour && f.tune.on {
 		return badUsage("--tune does not take --cache-1h: it chooses a policy, and the lifetime of cache entries is a setting of the gateway")
 	}
 	if opts.Windows, err = windows(f.windows); err != nil {

@@ -159,8 +159,8 @@ type Gateway struct {
 	// a pause. If zero, none. MaxKeepAlive is the largest number.
 	KeepAlive int `yaml:"keep_alive"`
 	// HourCache asks for cache entries of one hour for instructions and tools, once a
-	// session has paused.
-	HourCache bool `yaml:"cache_1h"`
+	// session has paused. If nil, the policy decides.
+	HourCache *bool `yaml:"cache_1h"`
 	// Recall gives models tools that find what is hidden from them, and
 	// answers their calls.
 	Recall bool `yaml:"recall"`
@@ -543,7 +543,7 @@ policy: auto
 #   dry_run: false
 #   log: info
 #   keep_alive: 0
-#   cache_1h: false
+#   cache_1h: true
 #   recall: false
 #   commands: false
 #   page: true

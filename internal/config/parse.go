@@ -88,7 +88,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"log":               oneOf(&c.Gateway.Log, "debug", "info", "warn", "error"),
 			"dry_run":           boolean(&c.Gateway.DryRun),
 			"keep_alive":        pings(&c.Gateway.KeepAlive),
-			"cache_1h":          boolean(&c.Gateway.HourCache),
+			"cache_1h":          onOff(&c.Gateway.HourCache),
 			"recall":            boolean(&c.Gateway.Recall),
 			"commands":          onOff(&c.Gateway.Commands),
 			"page":              onOff(&c.Gateway.Page),

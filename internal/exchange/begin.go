@@ -33,9 +33,8 @@ type BeginOptions struct {
 	Recall RecallMode
 	// Commands are those that CutCommands found in the request.
 	Commands Commands
-	// HourCache asks for cache entries of one hour for instructions and tools, from the
-	// first pause of a session on, where they can be expected to pay.
-	HourCache bool
+	// HourCache says when requests ask for cache entries of one hour.
+	HourCache protocol.HourCache
 	// DryRun plans and sends the request unchanged: Fit.Plan holds the plan, and
 	// none of it is recorded. Blocks that the session already hides are shown too;
 	// thinking that is bound to a prompt without them is removed. No model is asked
@@ -290,11 +289,7 @@ func (x *Exchange) encodeFit(fit *session.Fit) error {
 		return err
 	}
 	x.setBody(body)
-	if fit.HourCache {
-		if body, fit.HourCache = wire.For(x.req.Format).HourPreamble(body); fit.HourCache {
-			x.Body = body
-		}
-	}
+	x.extendCache(fit)
 	return nil
 }
 

@@ -31,7 +31,7 @@ type Exchange struct {
 	overflow *protocol.Overflow
 	window   int // the context window by that error; 0: unknown
 
-	hourCache bool // BeginOptions.HourCache
+	hourCache protocol.HourCache // BeginOptions.HourCache
 
 	offered []string // recall tools in Body
 	rounds  int      // replies with calls of recall tools

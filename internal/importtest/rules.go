@@ -102,7 +102,7 @@ var rules = map[string]rule{
 	"internal/browsertest":     {},
 	"internal/demo":            {imports: []string{".", "storage", "transcript"}, offline: true},
 	"internal/fidelity":        {imports: []string{".", "internal/lexer"}, pure: true},
-	"internal/keepalive":       {imports: []string{".", "price"}, stdlibOnly: true, pure: true},
+	"internal/keepalive":       {imports: []string{".", "price", "protocol"}, stdlibOnly: true, pure: true},
 	"internal/promptcache":     {imports: []string{"."}, stdlibOnly: true, pure: true},
 	"internal/rebuild":         {imports: []string{".", "storage", "internal/rawjson"}, offline: true},
 	"internal/readable":        {imports: []string{"internal/numbers", ".", "internal/look"}, offline: true},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/price"
+	"github.com/furlhq/furl/protocol"
 )
 
 // IsPause reports whether a time between two requests is a pause that entries of one
@@ -23,4 +24,36 @@ func HourPays(m *furl.Model) bool {
 	}
 	p := price.Complete(m.Prices)
 	return p.CacheWrite1h > p.CacheWrite && p.CacheWrite-p.CacheRead > p.CacheWrite1h-p.CacheWrite
+}
+
+// Hour is what decides whether a request asks for entries of one hour for instructions
+// and tools.
+type Hour struct {
+	When protocol.HourCache
+	// Policy says that the session's policy asks for such entries by itself.
+	Policy bool
+	// Since is the time since the session's last request, and Had says that it asked
+	// for such entries.
+	Since time.Duration
+	Had   bool
+	// Fixed is the size of instructions and tools, and Hidden returns how many tokens
+	// of the request are hidden.
+	Fixed  int
+	Hidden func() int
+}
+
+// Wanted reports whether a request to a model asks for such entries: from the first
+// request after a pause on. Unless they are always wanted, what is hidden in that request
+// must save at least what they cost more, so that it costs no more than without furl.
+func (h *Hour) Wanted(m *furl.Model) bool {
+	switch {
+	case h.When == protocol.HourNever, h.When == protocol.HourByPolicy && !h.Policy, !HourPays(m):
+		return false
+	case h.Had && h.Since <= time.Hour:
+		return true
+	case !h.Had && !IsPause(m, h.Since):
+		return false
+	}
+	p := price.Complete(m.Prices)
+	return h.When == protocol.HourAlways || float64(h.Hidden())*p.CacheWrite >= float64(h.Fixed)*(p.CacheWrite1h-p.CacheWrite)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/keepalive"
 	"github.com/furlhq/furl/price"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Entries of one hour pay if a pause costs more than their higher price.
@@ -45,5 +46,40 @@ func TestIsPause(t *testing.T) {
 	}
 	if keepalive.IsPause(new(furl.Model), 10*time.Minute) {
 		t.Error("a model without a cache has pauses")
+	}
+}
+
+// A request asks for entries of one hour from the first one after a pause on. If the
+// policy decides, what is hidden must pay for that request's.
+func TestHourWanted(t *testing.T) {
+	m := marks(0.1, 1.25) // 10,000 tokens cost 0.75 more each, which 6,000 hidden ones save
+	const byPolicy, always, never = protocol.HourByPolicy, protocol.HourAlways, protocol.HourNever
+	for _, tt := range []struct {
+		name   string
+		when   protocol.HourCache
+		policy bool
+		since  time.Duration
+		had    bool
+		hidden int
+		want   bool
+	}{
+		{"no pause", always, true, 5 * time.Minute, false, 50_000, false},
+		{"a pause", always, false, 6 * time.Minute, false, 0, true},
+		{"a pause, never", never, true, 6 * time.Minute, false, 50_000, false},
+		{"after that, never", never, true, time.Minute, true, 50_000, false},
+		{"a pause, another policy", byPolicy, false, 6 * time.Minute, false, 50_000, false},
+		{"a pause, enough is hidden", byPolicy, true, 6 * time.Minute, false, 6000, true},
+		{"a pause, too little is hidden", byPolicy, true, 6 * time.Minute, false, 5999, false},
+		{"a long pause", byPolicy, true, 2 * time.Hour, false, 50_000, false},
+		{"after that", byPolicy, true, time.Minute, true, 0, true},
+		{"the next pause", byPolicy, true, time.Hour, true, 0, true},
+		{"the entries have expired, enough is hidden", byPolicy, true, 2 * time.Hour, true, 6000, true},
+		{"the entries have expired, too little is hidden", byPolicy, true, 2 * time.Hour, true, 5999, false},
+		{"the entries have expired", always, true, 2 * time.Hour, true, 0, true},
+	} {
+		h := keepalive.Hour{When: tt.when, Policy: tt.policy, Since: tt.since, Had: tt.had, Fixed: 10_000, Hidden: func() int { return tt.hidden }}
+		if got := h.Wanted(&m); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
 	}
 }

@@ -55,6 +55,9 @@ type Sessions[Session any] interface {
 	// prompt is sent again: the limit that the provider reported, else a little less
 	// than the prompt, even if a larger one was accepted before; 0 if unknown.
 	RecordOverflow(model string, o *protocol.Overflow, tokens int) int
+	// RecordHourCacheRefused records that a model's provider refuses requests for cache
+	// entries of one hour. No later request of this process asks for them.
+	RecordHourCacheRefused(model string)
 	// Memo returns the value stored with the sessions of all tenants under a key. It
 	// calls create for the first one.
 	Memo(key any, create func() Memo) Memo
@@ -95,6 +98,8 @@ type Session[Fit any] interface {
 	Prepare(ctx context.Context, p Preparation[Fit]) (Draft, error)
 	// RecordOverflow is Sessions.RecordOverflow.
 	RecordOverflow(model string, o *protocol.Overflow, tokens int) int
+	// RecordHourCacheRefused is Sessions.RecordHourCacheRefused.
+	RecordHourCacheRefused(model string)
 }
 
 // Tx is a locked session. Its results are read-only and valid until the function
@@ -161,9 +166,9 @@ type Prompt struct {
 	// Cache says which cache entries the request asks for. If its Lifetime is 0,
 	// they live as long as those of earlier requests.
 	Cache protocol.CacheRequest
-	// HourCache allows cache entries of one hour for instructions and tools, once the
-	// session has paused and they can be expected to pay.
-	HourCache bool
+	// HourCache says when the request asks for cache entries of one hour for
+	// instructions and tools.
+	HourCache protocol.HourCache
 	// Refused is the provider's error if it refused the prompt as too long, else
 	// nil. Window is the context window by that error, 0 if unknown.
 	Refused *protocol.Overflow

@@ -1,0 +1,41 @@
+package exchange
+
+import (
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/wire"
+)
+
+// extendCache asks for cache entries of one hour in the encoded body of a fit, if the fit
+// says so.
+func (x *Exchange) extendCache(fit *session.Fit) {
+	if !fit.HourCache {
+		return
+	}
+	body, ok := wire.For(x.req.Format).HourPreamble(x.Body)
+	if fit.HourCache = ok; ok {
+		x.Body = body
+	}
+}
+
+// WithoutHourCache handles a refusal of a request that asked for cache entries of one
+// hour. It reports whether Body is now the request without them, to send instead. If the
+// provider accepts that one, call HourCacheRefused.
+func (x *Exchange) WithoutHourCache() bool {
+	if x.Session == nil || x.done == nil || x.Fit == nil || !x.Fit.HourCache {
+		return false
+	}
+	body, err := x.encode(x.Fit.View)
+	if err != nil {
+		return false
+	}
+	x.Fit.HourCache = false
+	x.setBody(body)
+	return true
+}
+
+// HourCacheRefused records that the provider refuses such entries, so that no later
+// request for the model asks for them.
+func (x *Exchange) HourCacheRefused() {
+	x.all.RecordHourCacheRefused(x.req.Model)
+	x.all.Options().Logger.Warn("the provider refuses cache entries of one hour; furl does not ask for them again", "model", x.req.Model)
+}
