@@ -47,7 +47,8 @@ func (codec) NewRequest(p *protocol.Params) ([]byte, error) {
 		set("output_config", []byte(effort))
 	}
 	if p.System != "" {
-		set("system", bracketed(textBlock(p.System)))
+		// The breakpoint lets sessions share instructions and tools in the cache.
+		set("system", bracketed(rawjson.WithField(textBlock(p.System), "cache_control", []byte(`{"type":"ephemeral"}`))))
 	}
 	if len(tools) > 0 {
 		set("tools", bracketed(tools...))
