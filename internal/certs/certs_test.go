@@ -2,14 +2,17 @@ package certs_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/furlhq/furl/internal/certs"
@@ -241,3 +244,59 @@ func listen(t *testing.T, s *certs.Server) string {
 }
 
 func name(c *tls.Conn) string { return c.ConnectionState().PeerCertificates[0].Subject.CommonName }
+
+// handlerOf returns a handler that requires client certificates, and a request with one.
+func handlerOf(t testing.TB, next http.Handler) (http.Handler, *http.Request) {
+	t.Helper()
+	dir := t.TempDir()
+	ca, clients := certstest.NewAuthority(t, "ca"), certstest.NewAuthority(t, "clients")
+	files := certs.Files{
+		Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem"), ClientCA: filepath.Join(dir, "clients.pem"), ClientCRL: filepath.Join(dir, "crl.pem"),
+	}
+	cert, key := ca.Issue(t, "furl", 2*time.Hour)
+	for name, data := range map[string][]byte{files.Cert: cert, files.Key: key, files.ClientCA: clients.PEM, files.ClientCRL: clients.Revoke(t, time.Hour)} {
+		certstest.Write(t, name, data)
+	}
+	pair, err := certs.Load(files, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(clients.Client(t, "ann").Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPost, "/", nil)
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}
+	return certs.NewServer(pair).Handler(next), r
+}
+
+// A certificate that expires is refused with the next request of an open connection.
+func TestExpiredClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, r := handlerOf(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		left := time.Until(r.TLS.PeerCertificates[0].NotAfter)
+		for _, tt := range []struct {
+			after time.Duration
+			want  int
+		}{{0, http.StatusOK}, {left - time.Second, http.StatusOK}, {2 * time.Second, http.StatusForbidden}} {
+			time.Sleep(tt.after)
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != tt.want {
+				t.Errorf("%v later: status %d, want %d", tt.after, w.Code, tt.want)
+			}
+		}
+	})
+}
+
+// A request on an open connection checks the client's certificate again.
+func BenchmarkHandler(b *testing.B) {
+	served := 0
+	h, r := handlerOf(b, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
+	b.ReportAllocs()
+	for b.Loop() {
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if served == 0 {
+		b.Fatal("the certificate was refused")
+	}
+}
