@@ -14,6 +14,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/rebuild"
@@ -147,17 +148,38 @@ func tenantNamed(ctx context.Context, store storage.Store, word string) (furl.Te
 	}
 	switch len(found) {
 	case 0:
-		return "", badUsage("unknown tenant %q: furl tenants lists the tenants of the store", word)
+		return "", usageError{&unknownTenantError{word}}
 	case 1:
 		return found[0], nil
 	}
 	return "", badUsage("ambiguous tenant %q: %d tenants start with it", word, len(found))
 }
 
+// unknownTenantError is the error for a name that no tenant of the store has.
+type unknownTenantError struct{ word string }
+
+func (e *unknownTenantError) Error() string {
+	return fmt.Sprintf("unknown tenant %q: furl tenants lists the tenants of the store", e.word)
+}
+
+// tenantToBe is tenantNamed for a tenant that need not have sessions yet. It prints a line
+// on standard error if it has none, since the name may be misspelled. A word of hexadecimal
+// digits is the beginning of a hash, so it must exist.
+func tenantToBe(cmd *cobra.Command, store storage.Store, word string) (furl.Tenant, error) {
+	t, err := tenantNamed(cmd.Context(), store, word)
+	if _, ok := errors.AsType[*unknownTenantError](err); !ok || isHex(word) || access.CheckTenant(word) != nil {
+		return t, err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "furl: tenant %s has no sessions yet\n", word)
+	return furl.Tenant(word), nil
+}
+
 // isTenant reports whether a word has the form of a full tenant name.
 func isTenant(word string) bool {
-	return len(word) == len(gateway.TenantOf(nil, "")) && strings.Trim(word, "0123456789abcdef") == ""
+	return len(word) == len(gateway.TenantOf(nil, "")) && isHex(word)
 }
+
+func isHex(word string) bool { return strings.Trim(word, "0123456789abcdef") == "" }
 
 func tenantIDCommand(p program) *cobra.Command {
 	var file string
@@ -259,7 +281,7 @@ their user is not active. It can be interrupted and run again.`,
 			if m.from, err = tenantNamed(ctx, store, args[0]); err != nil {
 				return err
 			}
-			if m.to, err = tenantNamed(ctx, store, args[1]); err != nil {
+			if m.to, err = tenantToBe(cmd, store, args[1]); err != nil {
 				return err
 			}
 			f.program.audited.foundTenant(m.from)
