@@ -66,7 +66,7 @@ var (
 	balanced = dial{keep: 1, inputs: 3, reads: 14, active: 24, unedited: 20, paused: 7, asked: 4, edited: 10, written: 32, worked: 10,
 		editedCold: 6, readsCold: 2, names: 800, share: 0.25, worth: 0.06,
 		fold: 8, foldShare: 0.3, foldWorth: 0.06, said: 120, replied: 800, listed: 60, listShare: 0.3, listWorth: 0.08, clip: beyondUse}
-	faithful = dial{keep: 1, inputs: 10, reads: 18, active: 28, unedited: 40, paused: 12, asked: 8, edited: 20, written: 24, worked: 20,
+	faithful = dial{keep: 1, inputs: 10, reads: 18, active: 28, unedited: 40, paused: 12, asked: 8, edited: 20, written: 40, worked: 20,
 		editedCold: 10, readsCold: 4, names: 800, share: 0.25, worth: 0.05,
 		fold: 15, foldCold: 4, foldShare: 0.3, foldWorth: 0.055, said: 400, replied: 1200, listed: 80, listShare: 0.4, listWorth: 0.06, clip: beyondUse}
 )
