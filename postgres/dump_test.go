@@ -19,9 +19,18 @@ import (
 // The documented commands, while sessions are written, make a backup that has
 // everything that was acknowledged before, and no keys.
 func TestDumpWhileWriting(t *testing.T) {
-	ctx := context.Background()
 	url := pgtest.URL(t)
-	st := reopen(t, url, nil)
+	dumpWhileWriting(t, url, reopen(t, url, nil))
+}
+
+// The same of a cluster, restored to a plain server.
+func TestCitusDumpWhileWriting(t *testing.T) {
+	url := pgtest.Citus(t).URL(pgtest.Coordinator)
+	dumpWhileWriting(t, url, reopen(t, url, &Options{Partitions: fewShards}))
+}
+
+func dumpWhileWriting(t *testing.T, url string, st *Store) {
+	ctx := context.Background()
 	secret := bytes.Repeat([]byte("wrapped keys "), 20)
 	if err := st.SetTenantKeys(ctx, "t", nil, secret); err != nil {
 		t.Fatal(err)
@@ -56,7 +65,7 @@ func TestDumpWhileWriting(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", name, err, out)
 		}
 	}
-	command("pg_dump", "--format=custom", "--exclude-table-data=furl.tenant_keys", "--compress=0", "--file="+dump, url)
+	command("pg_dump", "--format=custom", "--schema=furl", "--exclude-table-data=furl.tenant_keys", "--compress=0", "--file="+dump, url)
 	writers.Wait()
 	if data, err := os.ReadFile(dump); err != nil || bytes.Contains(data, fmt.Appendf(nil, "%x", secret[:20])) {
 		t.Errorf("the dump has keys, %v", err)
