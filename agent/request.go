@@ -41,15 +41,20 @@ func (r *run) exchange(ctx context.Context) (*request, *protocol.Reply, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for overflows := 0; ; overflows++ {
+	r.noHourCache = false
+	overflows := 0
+	for {
 		reply, err := r.sendAgain(ctx, x.provider, x.body, r.delta)
 		switch {
 		case err == nil:
+			if r.noHourCache {
+				r.inside().RecordHourCacheRefused(x.fit.Model)
+			}
 			return x, reply, r.observe(ctx, x, reply)
 		case ctx.Err() != nil:
 			return nil, nil, errors.Join(interruption(ctx), r.observePartial(ctx, x, reply))
 		case reply.Refusal != nil && reply.Overflow == nil && reply.Refusal.Status == http.StatusBadRequest && x.fit.HourCache:
-			r.inside().RecordHourCacheRefused(x.fit.Model) // it may be the reason
+			r.noHourCache = true // it may be the reason
 			if x, err = r.prepare(ctx, nil); err != nil {
 				return nil, nil, err
 			}
@@ -65,7 +70,7 @@ func (r *run) exchange(ctx context.Context) (*request, *protocol.Reply, error) {
 		if len(again.body) >= len(x.body) {
 			return nil, nil, err // nothing is left to hide
 		}
-		x = again
+		x, overflows = again, overflows+1
 	}
 }
 
@@ -106,7 +111,9 @@ func (r *run) fit(ctx context.Context, over *protocol.Overflow) (*request, error
 	if err != nil {
 		return nil, err
 	}
-	in.Refused = over
+	if in.Refused = over; r.noHourCache {
+		in.HourCache = protocol.HourNever
+	}
 	in.Adjust = func(set policy.Settings) policy.Settings {
 		set.Off = set.Off || r.o.Playback
 		if summaries {

@@ -47,10 +47,9 @@ func (t *Transport) send(q *modelRequest, x *exchange.Exchange) (*http.Response,
 	for {
 		resp, err := t.roundTrip(q, x)
 		if err == nil && !q.count {
-			resp, err = t.recoverHourCache(q, x, resp)
-		}
-		if err == nil && !q.count {
-			resp, err = t.recoverOverflow(q, x, resp)
+			if resp, err = t.recoverHourCache(q, x, resp); err == nil {
+				resp, err = t.recoverOverflow(q, x, resp)
+			}
 		}
 		if err != nil || resp.StatusCode >= 300 {
 			x.Drop()
@@ -67,8 +66,8 @@ func (t *Transport) send(q *modelRequest, x *exchange.Exchange) (*http.Response,
 	}
 }
 
-// recoverHourCache sends a refused request again if furl has asked in it for cache
-// entries of one hour, without that: not every server of the API knows them.
+// recoverHourCache sends a refused request again without cache entries of one hour, if
+// furl has asked for them: not every server of the API knows them.
 func (t *Transport) recoverHourCache(q *modelRequest, x *exchange.Exchange, resp *http.Response) (*http.Response, error) {
 	if resp.StatusCode != http.StatusBadRequest || overflowOf(q.api, resp) != nil || !x.WithoutHourCache() {
 		return resp, nil

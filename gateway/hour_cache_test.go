@@ -184,6 +184,7 @@ func TestHourCacheOfAuto(t *testing.T) {
 		{"little is hidden", gateway.Options{}, 300, true, false},
 		{"nothing is hidden", gateway.Options{}, 1, false, false},
 		{"off", gateway.Options{HourCache: protocol.HourNever}, 4000, true, false},
+		{"pings have kept the cache over the pause", gateway.Options{KeepAlive: 2}, 4000, true, false},
 		{"tenants", gateway.Options{TenantSecret: []byte("0123456789abcdef")}, 4000, true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -37,8 +37,8 @@ type Pipeline struct {
 	prepare preparation
 	// acts is the size at which Trigger lets the stages run; nil: see sizes.
 	acts func(b *furl.Budget) int
-	// longCache: see ExtendsCache.
-	longCache bool
+	// hourCache: see WantsHourCache.
+	hourCache bool
 }
 
 // Name is the policy's name.

@@ -88,25 +88,25 @@ func (r *Report) addPauseNote(pauses int, o *Options) {
 	r.Notes = append(r.Notes, fmt.Sprintf("%s of 5 to 60 minutes, in which the prompt cache expires: add --cache-1h or --keep-alive 4 to see what keeping it saves.", numbers.Count(pauses, "pause")))
 }
 
-// longPreamble reports whether the entries of instructions and tools live an hour for a
-// request with a view: the client's, or those that the run asks for after a pause.
+// longPreamble reports whether the entries of instructions and tools live an hour in a
+// request with a view, because the client or the run asks for it.
 func (r *run) longPreamble(q *request, b *furl.Budget, v *furl.View) bool {
-	had := r.extended
-	r.extended = false
+	had := r.hadHourCache
+	r.hadHourCache = false
 	if q.long || r.last.IsZero() || q.at.IsZero() {
 		return q.long
 	}
 	h := keepalive.Hour{
-		When: r.hourCache, Policy: policy.ExtendsCache(r.policy, b),
-		Since: q.at.Sub(r.last), Had: had, Fixed: min(q.fixed, r.s.preamble),
+		When: r.hourCache, Policy: policy.WantsHourCache(r.policy, b),
+		Since: q.at.Sub(r.last), Idle: q.at.Sub(b.LastUse), Had: had, Fixed: min(q.fixed, r.s.preamble),
 		Hidden: func() int {
 			all, shown := q.shown, token.PartOfView(v)
 			all.Thinking, shown.Thinking = 0, 0
 			return r.s.sizes.Added(all) - r.s.sizes.Added(shown)
 		},
 	}
-	if r.extended = h.Wanted(&q.model) && r.s.canExtend(q); r.extended {
+	if r.hadHourCache = h.Wanted(&q.model) && r.s.canExtend(q); r.hadHourCache {
 		r.out.HourRequests++
 	}
-	return r.extended
+	return r.hadHourCache
 }

@@ -36,8 +36,9 @@ type run struct {
 	current    *request
 	keepAlive  keepAlive
 	hourCache  protocol.HourCache // the candidate's
-	extended   bool               // the last request asked for entries of one hour because of it
-	tools      float64            // what tool definitions cost that were never called
+	// hadHourCache says that the last request asked for entries of one hour because of it.
+	hadHourCache bool
+	tools        float64 // what tool definitions cost that were never called
 
 	// The current request. The slices are reused.
 	list []rendered

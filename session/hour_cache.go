@@ -20,8 +20,8 @@ func (s *Session) wantsHourCache(in transact.Prompt, b *furl.Budget, v *furl.Vie
 	}
 	p, err := s.policyFor(in)
 	h := keepalive.Hour{
-		When: in.HourCache, Policy: err == nil && policy.ExtendsCache(p, b),
-		Since: b.Now.Sub(s.sizes.when), Had: hadHourCache(last.Plan), Fixed: b.Fixed,
+		When: in.HourCache, Policy: err == nil && policy.WantsHourCache(p, b),
+		Since: b.Now.Sub(s.sizes.when), Idle: b.Now.Sub(b.LastUse), Had: hadHourCache(last.Plan), Fixed: b.Fixed, Uncached: b.Uncached,
 		Hidden: func() int {
 			st := s.log.State()
 			hidden := hiddenPart(st, v, recordedPart(st))

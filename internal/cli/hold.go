@@ -49,7 +49,7 @@ all processes that use it keep them.`,
 			defer closing(store, &err)
 			h := storage.Hold{ID: "h-" + strings.ToLower(rand.Text()[:8]), Tenant: localTenant, Reason: reason, By: shellUser(), Created: time.Now().UTC().Truncate(time.Second)}
 			if tenant != "" {
-				if h.Tenant, err = tenantToBe(cmd, store, tenant); err != nil {
+				if h.Tenant, err = tenantNamedOrNew(cmd, store, tenant); err != nil {
 					return err
 				}
 				f.program.audited.foundTenant(h.Tenant)

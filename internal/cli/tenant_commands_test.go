@@ -134,7 +134,7 @@ func TestOperatorOfTenants(t *testing.T) {
 
 // A tenant that is named by a person can be held, and get sessions, before it has some. The
 // beginning of a hash cannot, since it is more likely a mistake.
-func TestTenantToBe(t *testing.T) {
+func TestTenantNamedOrNew(t *testing.T) {
 	o := newOperator(t, map[furl.Tenant][]furl.SessionID{"ann": {"a1", "a2"}})
 	o.run(2, `unknown tenant "41d0"`, "tenants", "move", "ann", "41d0")
 	o.run(2, `unknown tenant "two words"`, "hold", "--tenant", "two words", "--reason", "case")

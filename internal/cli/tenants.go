@@ -162,10 +162,10 @@ func (e *unknownTenantError) Error() string {
 	return fmt.Sprintf("unknown tenant %q: furl tenants lists the tenants of the store", e.word)
 }
 
-// tenantToBe is tenantNamed for a tenant that need not have sessions yet. It prints a line
+// tenantNamedOrNew is tenantNamed for a tenant that need not have sessions yet. It prints a line
 // on standard error if it has none, since the name may be misspelled. A word of hexadecimal
 // digits is the beginning of a hash, so it must exist.
-func tenantToBe(cmd *cobra.Command, store storage.Store, word string) (furl.Tenant, error) {
+func tenantNamedOrNew(cmd *cobra.Command, store storage.Store, word string) (furl.Tenant, error) {
 	t, err := tenantNamed(cmd.Context(), store, word)
 	if _, ok := errors.AsType[*unknownTenantError](err); !ok || isHex(word) || access.CheckTenant(word) != nil {
 		return t, err
@@ -281,7 +281,7 @@ their user is not active. It can be interrupted and run again.`,
 			if m.from, err = tenantNamed(ctx, store, args[0]); err != nil {
 				return err
 			}
-			if m.to, err = tenantToBe(cmd, store, args[1]); err != nil {
+			if m.to, err = tenantNamedOrNew(cmd, store, args[1]); err != nil {
 				return err
 			}
 			f.program.audited.foundTenant(m.from)

@@ -289,7 +289,7 @@ func (x *Exchange) encodeFit(fit *session.Fit) error {
 		return err
 	}
 	x.setBody(body)
-	x.extendCache(fit)
+	x.askForHourCache(fit)
 	return nil
 }
 

@@ -5,9 +5,9 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// extendCache asks for cache entries of one hour in the encoded body of a fit, if the fit
+// askForHourCache asks for cache entries of one hour in the encoded body of a fit, if the fit
 // says so.
-func (x *Exchange) extendCache(fit *session.Fit) {
+func (x *Exchange) askForHourCache(fit *session.Fit) {
 	if !fit.HourCache {
 		return
 	}

@@ -33,13 +33,16 @@ type Hour struct {
 	// Policy says that the session's policy asks for such entries by itself.
 	Policy bool
 	// Since is the time since the session's last request, and Had says that it asked
-	// for such entries.
-	Since time.Duration
-	Had   bool
+	// for such entries. Idle is the time since a request or a ping used its entries.
+	Since, Idle time.Duration
+	Had         bool
 	// Fixed is the size of instructions and tools, and Hidden returns how many tokens
 	// of the request are hidden.
 	Fixed  int
 	Hidden func() int
+	// Uncached says that messages are not cached, so a hidden token saves the input
+	// price.
+	Uncached bool
 }
 
 // Wanted reports whether a request to a model asks for such entries: from the first
@@ -54,6 +57,16 @@ func (h *Hour) Wanted(m *furl.Model) bool {
 	case !h.Had && !IsPause(m, h.Since):
 		return false
 	}
+	if h.When == protocol.HourAlways {
+		return true
+	}
+	if h.Idle <= m.Caching.Lifetime {
+		return false // pings have kept the cache, so hiding does not save a write
+	}
 	p := price.Complete(m.Prices)
-	return h.When == protocol.HourAlways || float64(h.Hidden())*p.CacheWrite >= float64(h.Fixed)*(p.CacheWrite1h-p.CacheWrite)
+	saved := p.CacheWrite
+	if h.Uncached {
+		saved = p.Input
+	}
+	return float64(h.Hidden())*saved >= float64(h.Fixed)*(p.CacheWrite1h-p.CacheWrite)
 }
