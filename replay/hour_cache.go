@@ -85,7 +85,7 @@ func (r *Report) addPauseNote(pauses int, o *Options) {
 	if pauses == 0 || o.HourCache == protocol.HourAlways || o.KeepAlive > 0 {
 		return
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("%s of 5 to 60 minutes, in which the prompt cache expires: add --cache-1h or --keep-alive 4 to see what keeping it saves.", numbers.Count(pauses, "pause")))
+	r.Notes = append(r.Notes, fmt.Sprintf("%s of 5 to 60 minutes, in which the prompt cache expires: add --cache-1h (for every policy) or --keep-alive 4 to see what keeping it saves.", numbers.Count(pauses, "pause")))
 }
 
 // longPreamble reports whether the entries of instructions and tools live an hour in a
@@ -97,7 +97,7 @@ func (r *run) longPreamble(q *request, b *furl.Budget, v *furl.View) bool {
 		return q.long
 	}
 	h := keepalive.Hour{
-		When: r.hourCache, Policy: policy.WantsHourCache(r.policy, b),
+		When: r.hourCache, Policy: func() bool { return policy.WantsHourCache(r.policy, b) },
 		Since: q.at.Sub(r.last), Idle: q.at.Sub(b.LastUse), Had: had, Fixed: min(q.fixed, r.s.preamble),
 		Hidden: func() int {
 			all, shown := q.shown, token.PartOfView(v)

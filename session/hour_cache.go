@@ -18,9 +18,12 @@ func (s *Session) wantsHourCache(in transact.Prompt, b *furl.Budget, v *furl.Vie
 	if last == nil || in.DryRun || in.HourCache == protocol.HourNever || s.all.hourCacheRefused(in.Model) {
 		return false
 	}
-	p, err := s.policyFor(in)
 	h := keepalive.Hour{
-		When: in.HourCache, Policy: err == nil && policy.WantsHourCache(p, b),
+		When: in.HourCache,
+		Policy: func() bool {
+			p, err := s.policyFor(in)
+			return err == nil && policy.WantsHourCache(p, b)
+		},
 		Since: b.Now.Sub(s.sizes.when), Idle: b.Now.Sub(b.LastUse), Had: hadHourCache(last.Plan), Fixed: b.Fixed, Uncached: b.Uncached,
 		Hidden: func() int {
 			st := s.log.State()

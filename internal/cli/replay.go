@@ -87,7 +87,7 @@ Gemini CLI and OpenHands.`,
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "list all skipped files and records")
 	fl.BoolVar(&f.strict, "strict", false, "exit with code 1 if a recording has unreadable records")
-	fl.BoolVar(&f.hour, "cache-1h", false, "also try each policy with cache entries of one hour for instructions and tools; false: none does so by itself, as auto does; see gateway.cache_1h")
+	fl.BoolVar(&f.hour, "cache-1h", false, "also try each policy with cache entries of one hour for instructions and tools; =false: try none with them, not even auto, which asks for them by itself; see gateway.cache_1h")
 	fl.IntVar(&f.pings, "keep-alive", 0, "also try each policy with at most `N` pings per pause; see gateway.keep_alive")
 	fl.StringVar(&f.since, "since", "", "only sessions with a record in the last `age`, such as 12h or 7d")
 	fl.StringVar(&f.project, "project", "", "only sessions of agents that worked in this `folder`, or in one of that name")

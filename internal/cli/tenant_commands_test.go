@@ -132,16 +132,16 @@ func TestOperatorOfTenants(t *testing.T) {
 	o.run(0, "s1", "sessions")
 }
 
-// A tenant that is named by a person can be held, and get sessions, before it has some. The
-// beginning of a hash cannot, since it is more likely a mistake.
+// A tenant that is named by a person can be held before it has sessions. The beginning of a
+// hash cannot, since it is more likely a mistake.
 func TestTenantNamedOrNew(t *testing.T) {
 	o := newOperator(t, map[furl.Tenant][]furl.SessionID{"ann": {"a1", "a2"}})
-	o.run(2, `unknown tenant "41d0"`, "tenants", "move", "ann", "41d0")
+	o.run(2, `unknown tenant "41d0"`, "hold", "--tenant", "41d0", "--reason", "case")
 	o.run(2, `unknown tenant "two words"`, "hold", "--tenant", "two words", "--reason", "case")
-	o.run(2, `unknown tenant "eve"`, "tenants", "move", "eve", "ann")
+	o.run(2, `unknown tenant "bob"`, "tenants", "move", "ann", "bob")
 	o.run(0, "holds all sessions of tenant bob", "hold", "--tenant", "bob", "--reason", "case")
-	o.run(0, "moved 2 sessions", "tenants", "move", "ann", "bob")
-	o.run(0, "kept a1, which is under legal hold", "delete", "--tenant", "bob", "--all", "--yes")
+	o.run(0, "holds all sessions of tenant ann", "hold", "--tenant", "ann", "--reason", "case")
+	o.run(0, "kept a1, which is under legal hold", "delete", "--tenant", "ann", "--all", "--yes")
 }
 
 // What a command does to several tenants or sessions has a line for each, and the lines

@@ -281,7 +281,7 @@ their user is not active. It can be interrupted and run again.`,
 			if m.from, err = tenantNamed(ctx, store, args[0]); err != nil {
 				return err
 			}
-			if m.to, err = tenantNamedOrNew(cmd, store, args[1]); err != nil {
+			if m.to, err = tenantNamed(ctx, store, args[1]); err != nil {
 				return err
 			}
 			f.program.audited.foundTenant(m.from)

@@ -30,8 +30,8 @@ func HourPays(m *furl.Model) bool {
 // and tools.
 type Hour struct {
 	When protocol.HourCache
-	// Policy says that the session's policy asks for such entries by itself.
-	Policy bool
+	// Policy returns whether the session's policy asks for such entries by itself.
+	Policy func() bool
 	// Since is the time since the session's last request, and Had says that it asked
 	// for such entries. Idle is the time since a request or a ping used its entries.
 	Since, Idle time.Duration
@@ -50,12 +50,10 @@ type Hour struct {
 // must save at least what they cost more, so that it costs no more than without furl.
 func (h *Hour) Wanted(m *furl.Model) bool {
 	switch {
-	case h.When == protocol.HourNever, h.When == protocol.HourByPolicy && !h.Policy, !HourPays(m):
+	case h.When == protocol.HourNever, !h.Had && !IsPause(m, h.Since), !HourPays(m), h.When == protocol.HourByPolicy && !h.Policy():
 		return false
 	case h.Had && h.Since <= time.Hour:
 		return true
-	case !h.Had && !IsPause(m, h.Since):
-		return false
 	}
 	if h.When == protocol.HourAlways {
 		return true

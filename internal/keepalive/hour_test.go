@@ -77,10 +77,10 @@ func TestHourWanted(t *testing.T) {
 		{"the entries have expired, too little is hidden", byPolicy, true, 2 * time.Hour, true, 5999, false},
 		{"the entries have expired", always, true, 2 * time.Hour, true, 0, true},
 	} {
-		if enough := (&keepalive.Hour{Policy: true, Since: 6 * time.Minute, Idle: 6 * time.Minute, Fixed: 10_000, Uncached: true, Hidden: func() int { return tt.hidden }}).Wanted(&m); enough != (tt.hidden >= 7500) {
+		if enough := (&keepalive.Hour{Policy: func() bool { return true }, Since: 6 * time.Minute, Idle: 6 * time.Minute, Fixed: 10_000, Uncached: true, Hidden: func() int { return tt.hidden }}).Wanted(&m); enough != (tt.hidden >= 7500) {
 			t.Errorf("%d hidden tokens of messages that are not cached: %t", tt.hidden, enough)
 		}
-		h := keepalive.Hour{When: tt.when, Policy: tt.policy, Since: tt.since, Idle: tt.since, Had: tt.had, Fixed: 10_000, Hidden: func() int { return tt.hidden }}
+		h := keepalive.Hour{When: tt.when, Policy: func() bool { return tt.policy }, Since: tt.since, Idle: tt.since, Had: tt.had, Fixed: 10_000, Hidden: func() int { return tt.hidden }}
 		if got := h.Wanted(&m); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
