@@ -167,6 +167,9 @@ func (c *call) summarized() *answer {
 	a := &answer{ID: c.api.newID(c), Stop: "compaction", Blocks: []furl.Block{c.summary.block}, Created: c.at.Unix()}
 	c.cacheLookup() // the rest of the prompt is stored in the cache
 	c.usage = c.summary.usage
+	if c.req.Format == furl.FormatResponses {
+		a.Usage = c.usage // Anthropic reports it only in usage.iterations
+	}
 	c.entry.Stop = a.Stop
 	return a
 }

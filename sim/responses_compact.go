@@ -11,9 +11,17 @@ import (
 	"github.com/furlhq/furl/protocol"
 )
 
-// Responses compacts on demand, at a separate path, and at a threshold. Both
-// return a compaction item that only the provider can read. Everything before
-// it in a list is no longer read.
+// Responses compacts in three ways: at a separate path (compactNow), at a threshold
+// (context_management), and for a request whose last item is a compaction_trigger.
+// Each returns a compaction item that only the provider can read. Everything before
+// it in a list is no longer read, so a client may drop it.
+//
+// Sources: OpenAI's guide "Compaction" (developers.openai.com/api/docs/guides/compaction)
+// and its reference of POST /responses/compact: the output is all messages of the user,
+// then one compaction item. The OpenAPI description 2.3.0 says of CompactionTriggerItemParam
+// "Compacts the current context. Must be the final input item." That its reply is one
+// compaction item and nothing else is what Codex 0.171 requires ("expected exactly one
+// compaction output item").
 
 // leastThreshold is the smallest threshold in context_management.
 const leastThreshold = 1000
@@ -47,11 +55,40 @@ func (f *facts) readThreshold(raw []byte) *protocol.Refusal {
 func (c *call) checkThreshold() {
 	c.findSummary()
 	c.prompt.prune()
+	if n := len(c.req.Messages); n > 0 && isTrigger(&c.req.Messages[n-1]) && c.route.count == nil && !c.route.compact {
+		c.summarizeItems(true)
+		return
+	}
 	if c.facts.threshold == 0 || c.route.count != nil || c.route.compact || promptcache.Sum(c.prompt.pieces) <= c.facts.threshold {
 		return
 	}
-	c.summary = &summary{text: summaryOf(c.req)}
+	c.summarizeItems(false)
+}
+
+// isTrigger reports whether an item asks for a compaction.
+func isTrigger(m *furl.Message) bool {
+	return len(m.Blocks) == 1 && m.Blocks[0].Kind == furl.KindOpaque && m.Blocks[0].Name == "compaction_trigger"
+}
+
+// summarizeItems makes the summary of the prompt. alone means that the reply is only
+// its item.
+func (c *call) summarizeItems(alone bool) {
+	c.summary = &summary{text: summaryOf(c.req), alone: alone}
 	c.summary.block = furl.Block{Kind: furl.KindOpaque, Name: "compaction", Text: string(c.compactionItem())}
+	if alone {
+		c.summary.usage = c.compactionUsage()
+	}
+}
+
+// compactionUsage returns the usage of a request that is answered with a compaction
+// item: it reads the prompt and writes the summary.
+func (c *call) compactionUsage() furl.Usage {
+	u := c.cacheLookup().Usage()
+	u.Output = c.outputTokens(&furl.Block{Kind: furl.KindText, Text: c.summary.text})
+	if !c.writesCost() {
+		u.Input, u.CacheWrite = u.Input+u.CacheWrite, 0
+	}
+	return u
 }
 
 // compactionItem returns the summary as an item.
@@ -88,11 +125,7 @@ func (responses) compactNow(c *call, _ int) error {
 		}
 	}
 	output = append(output, item)
-	c.usage = c.cacheLookup().Usage()
-	c.usage.Output = c.outputTokens(&furl.Block{Kind: furl.KindText, Text: c.summary.text})
-	if !c.writesCost() {
-		c.usage.Input, c.usage.CacheWrite = c.usage.Input+c.usage.CacheWrite, 0
-	}
+	c.usage = c.compactionUsage()
 	if err := c.slow(); err != nil {
 		return err
 	}

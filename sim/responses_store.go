@@ -180,13 +180,26 @@ func (c *call) keep(a *answer, items [][]byte, whole []byte) {
 			s.store.bytes += len(raw)
 		}
 	}
-	all := listed(rawjson.Field(c.req.Body, "input"))
+	all := c.continuable()
 	for _, raw := range items {
 		all = joined(all, raw)
 	}
 	s.store.bytes += len(all) + len(whole)
 	s.store.conversations.Put(c.storeKey(a.ID), all)
 	s.store.whole.Put(c.storeKey(a.ID), whole)
+}
+
+// continuable returns the items that a request continuing from this answer follows: the
+// input, without a compaction_trigger, which may only be the last item of a request.
+func (c *call) continuable() []byte {
+	if n := len(c.req.Messages); n > 0 && isTrigger(&c.req.Messages[n-1]) {
+		var kept []byte
+		for i := range c.req.Messages[:n-1] {
+			kept = joined(kept, c.req.Messages[i].Raw)
+		}
+		return kept
+	}
+	return listed(rawjson.Field(c.req.Body, "input"))
 }
 
 // oneResponse returns a stored answer, or deletes it.

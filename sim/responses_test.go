@@ -3,8 +3,10 @@ package sim_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -179,6 +181,56 @@ func TestResponsesCompaction(t *testing.T) {
 		if a := post(t, srv, d.path(), responsesDialect{extra: extra}.body("gpt-5.2", toList(d.user("hi")), false)); a.status != 400 || !strings.Contains(string(a.body), want) {
 			t.Errorf("%s: %d %s", extra, a.status, a.body)
 		}
+	}
+}
+
+// A request that ends in a compaction_trigger is answered with one item, the compaction,
+// streamed or not. It replaces what came before, also where the next request continues
+// from the stored response.
+func TestCompactionTrigger(t *testing.T) {
+	s, srv := serve(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 9, Thinking: 20})})
+	d := responsesDialect{}
+	_, list := loop(t, srv, d, "gpt-5.5", false, d.user("Look around. "+strings.Repeat("several words of text ", 500)))
+	list = append(list, d.user("And now?"))
+	trigger := json.RawMessage(`{"type":"compaction_trigger"}`)
+	var whole struct {
+		ID, Status string
+		Output     []json.RawMessage
+		Usage      struct {
+			Input  int `json:"input_tokens"`
+			Output int `json:"output_tokens"`
+		}
+	}
+	for _, stream := range []bool{false, true} {
+		a := post(t, srv, d.path(), fmt.Sprintf(`{"model":"gpt-5.5","stream":%t,"include":["reasoning.encrypted_content"],"input":%s}`, stream, listOf(append(slices.Clone(list), trigger))))
+		if a.status != 200 {
+			t.Fatalf("status %d: %s", a.status, a.body)
+		}
+		if back, calls, _ := d.read(t, a.body, stream); len(back) != 1 || len(calls) != 0 || !strings.Contains(string(back[0]), `"type":"compaction"`) {
+			t.Fatalf("stream %t: output %s", stream, a.body)
+		}
+		if !stream {
+			mustJSON(t, a.body, &whole)
+		}
+	}
+	if whole.Status != "completed" || whole.Usage.Input < 2000 || whole.Usage.Output == 0 {
+		t.Errorf("%+v", whole)
+	}
+	before := s.Bill().Usage.Prompt()
+	for name, body := range map[string]string{
+		"item":     d.body("gpt-5.5", append(slices.Clone(whole.Output), d.user("Go on.")), false),
+		"response": `{"model":"gpt-5.5","previous_response_id":"` + whole.ID + `","input":"Go on."}`,
+	} {
+		if a := post(t, srv, d.path(), body); a.status != 200 || !strings.Contains(string(a.body), `"status":"completed"`) {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	if n := s.Bill().Usage.Prompt() - before; n > 1000 {
+		t.Errorf("%d tokens in two requests after the compaction", n)
+	}
+	early := d.body("gpt-5.5", []json.RawMessage{d.user("Hi."), trigger, d.user("Hi.")}, false)
+	if a := post(t, srv, d.path(), early); a.status != 400 || !strings.Contains(string(a.body), "compaction_trigger") {
+		t.Errorf("trigger before the end: %d %s", a.status, a.body)
 	}
 }
 
