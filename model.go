@@ -7,7 +7,7 @@ type Usage struct {
 	Input        int // neither read from nor written to the cache
 	CacheRead    int
 	CacheWrite   int // default lifetime
-	CacheWrite1h int // one-hour lifetime
+	CacheWrite1h int // longer lifetime, see Prices.CacheWrite1h
 	Output       int // reply, reasoning included
 	Reasoning    int // the part of Output that was reasoning, where reported
 }
@@ -28,12 +28,30 @@ func (u Usage) Add(v Usage) Usage {
 
 // Prices are in US dollars per million tokens. The zero value means unknown.
 type Prices struct {
-	Input        float64
-	CacheRead    float64
-	CacheWrite   float64 // default lifetime
+	Input      float64
+	CacheRead  float64
+	CacheWrite float64 // default lifetime
+	// CacheWrite1h is for entries with the longer lifetime that a request can ask for:
+	// an hour (Anthropic), or Caching.Extended (OpenAI).
 	CacheWrite1h float64
 	Output       float64
 }
+
+// TimedPrices are prices that a provider charges at some times only: in some hours of
+// the day, or from a day on.
+type TimedPrices struct {
+	// The prices apply from From on and before Until. Zero: no limit.
+	From, Until time.Time
+	// Weekdays restricts them to Monday to Friday, in UTC.
+	Weekdays bool
+	// Hours restricts them to parts of the day. Empty: the whole day.
+	Hours []Hours
+	// Prices and LongPrices replace those of the model.
+	Prices, LongPrices Prices
+}
+
+// Hours is a part of a day in UTC: from From on and before To, as times since midnight.
+type Hours struct{ From, To time.Duration }
 
 // Caching says how a model's provider caches prompts.
 type Caching struct {
@@ -76,18 +94,26 @@ type Thinking struct {
 
 // Model is what furl knows about a model: data of the catalogue.
 type Model struct {
-	ID        string
-	Provider  string // "anthropic", "openai", …
-	Format    Format // the wire format its own provider speaks
-	Window    int    // context window in tokens; 0: unknown
-	MaxOutput int    // 0: unknown
-	Prices    Prices
+	ID string
+	// Like is the known model whose rules are assumed for this one, because the
+	// catalogue lacks it; "": the rules are known, or nothing is.
+	Like     string
+	Provider string // "anthropic", "openai", …
+	Format   Format // the wire format its own provider speaks
+	Window   int    // context window in tokens; 0: unknown
+	// WindowAssumed: the window is that of similar models.
+	WindowAssumed bool
+	MaxOutput     int // 0: unknown
+	Prices        Prices
 	// LongPrices apply to the whole request if its prompt is longer than
 	// LongAbove tokens; LongAbove 0: never.
 	LongPrices Prices
 	LongAbove  int
-	Caching    Caching
-	Thinking   Thinking
+	// TimedPrices replace Prices and LongPrices at their times. Of several that apply,
+	// the last one does.
+	TimedPrices []TimedPrices
+	Caching     Caching
+	Thinking    Thinking
 	// TokenScale is the initial estimate of the model's tokens per counted
 	// token. 0: 1.
 	TokenScale float64

@@ -98,7 +98,7 @@ func (z *summarizer) write(ctx context.Context, p *provider, req policy.SummaryR
 	if err != nil {
 		return policy.Summary{}, err
 	}
-	return z.of.Summary(reply, model)
+	return z.of.Summary(reply, model, time.Now())
 }
 
 // prepareWaiting prepares a summary that waits for a person's approval, if the session

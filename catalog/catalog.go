@@ -14,7 +14,8 @@
 // Files are parsed strictly. An unknown key, a duplicate, a value of the
 // wrong type or out of range is an error that names the file and the line and
 // says what was expected. Anchors and aliases (&x, *x) may be used to repeat a
-// value.
+// value. A key families names the series of models whose newer members are taken to be
+// like the known ones (Catalog.Assume).
 package catalog
 
 import (
@@ -45,8 +46,9 @@ type Entry struct {
 // Catalog is a set of models by name. It is immutable and safe for concurrent
 // use.
 type Catalog struct {
-	entries []entry
-	index   map[string]int // every id and alias, by key
+	entries  []entry
+	index    map[string]int // every id and alias, by key
+	families []family
 }
 
 //go:embed models.yaml
@@ -85,24 +87,29 @@ func Load(path string) (*Catalog, error) {
 // may contain only its changes to another catalogue's entry, so Merge checks
 // whether the values fit together.
 func Parse(name string, data []byte) (*Catalog, error) {
-	entries, err := parse(name, data)
+	c, err := parse(name, data)
 	if err != nil {
 		return nil, err
 	}
-	index, err := names(entries)
+	c.index, err = names(c.entries)
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{entries, index}, nil
+	return c, nil
 }
 
 // Merge returns c overridden by over. If the id of an entry in over is an id
 // or alias in c, the entry changes what it names and keeps everything else.
-// If c knows the id only by a rule of Lookup, the result is a separate entry.
+// If c knows the id only by a rule of Lookup or Assume, the result is a separate entry
+// that keeps what c knows or assumes.
 // Names in both belong to over. An error names the entry of over that is
 // invalid after merging.
 func (c *Catalog) Merge(over *Catalog) (*Catalog, error) {
-	out := &Catalog{entries: slices.Clone(c.entries), index: make(map[string]int, len(c.index)+len(over.index))}
+	out := &Catalog{
+		entries:  slices.Clone(c.entries),
+		index:    make(map[string]int, len(c.index)+len(over.index)),
+		families: slices.Concat(over.families, c.families), // the first that has a name counts
+	}
 	maps.Copy(out.index, c.index)
 	var errs []error
 	for _, e := range over.entries {
@@ -110,13 +117,15 @@ func (c *Catalog) Merge(over *Catalog) (*Catalog, error) {
 		if !exact {
 			if j, ok := c.find(e.id); ok {
 				base := c.entries[j]
-				e.sets = append(slices.Clone(base.sets), e.sets...)
+				e.sets = e.after(base.sets)
+			} else if base, ok := c.assumed(e.id); ok {
+				e.sets = e.after(base.sets)
 			}
 			i = len(out.entries)
 			out.entries = append(out.entries, e)
 		} else {
 			base := out.entries[i]
-			base.sets = append(slices.Clone(base.sets), e.sets...)
+			base.sets = e.after(base.sets)
 			base.aliases = append(slices.Clone(base.aliases), e.aliases...)
 			base.file, base.line = e.file, e.line
 			out.entries[i] = base

@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -27,6 +28,10 @@ func TestBuiltInEntries(t *testing.T) {
 			t.Errorf("%s: %q has provider %q, format %q, window %d, want all three", e.Where, m.ID, m.Provider, m.Format, m.Window)
 		}
 		checkPrices(t, e.Where, m.Prices)
+		for i := range m.TimedPrices {
+			checkPrices(t, e.Where, m.TimedPrices[i].Prices)
+			checkPrices(t, e.Where, m.TimedPrices[i].LongPrices)
+		}
 		if m.LongAbove > 0 {
 			checkPrices(t, e.Where, m.LongPrices)
 			if m.LongPrices.Input <= m.Prices.Input || m.LongAbove >= m.Window {
@@ -69,6 +74,8 @@ func TestClaudeFacts(t *testing.T) {
 		read                     float64 // of the input price
 		binds, lastOnly, prefill bool
 	}{
+		{"claude-fable-5-2", 1_000_000, 512, 0.025, true, false, false},
+		{"claude-mythos-5-2", 1_000_000, 512, 0.025, true, false, false},
 		{"claude-fable-5-1", 1_000_000, 512, 0.025, true, false, false},
 		{"claude-opus-5-5", 1_000_000, 512, 0.05, true, false, false},
 		{"claude-sonnet-5", 1_000_000, 1024, 0.1, false, false, false},
@@ -134,7 +141,7 @@ models:
 	if e, _ := c.Entry("llama-local"); e.Source != "user.yaml" || e.Where != "user.yaml:8" {
 		t.Errorf("source %q, where %q; want the user's file", e.Source, e.Where)
 	}
-	if m, _ := catalog.Default().Lookup("claude-sonnet-4-5"); m != old {
+	if m, _ := catalog.Default().Lookup("claude-sonnet-4-5"); !reflect.DeepEqual(m, old) {
 		t.Error("merging changed the built-in catalogue")
 	}
 }

@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
@@ -28,7 +29,7 @@ models:
 	}
 	m, _ := models.Lookup("anthropic/claude-opus-4.5-20251101")
 	fmt.Println(m.ID, m.Window)
-	fmt.Printf("$%.4f\n", price.OfRequest(&m, furl.Usage{Input: 1000, CacheRead: 50_000, Output: 500}))
+	fmt.Printf("$%.4f\n", price.OfRequest(&m, furl.Usage{Input: 1000, CacheRead: 50_000, Output: 500}, time.Now()))
 	_, known := models.Lookup("gpt-nobody-knows")
 	fmt.Println(known)
 	// Output:

@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -15,6 +17,7 @@ type entry struct {
 	id      string
 	aliases []string
 	sets    []set
+	usual   bool // it sets prices for all times
 	file    string
 	line    int
 }
@@ -31,7 +34,7 @@ type fields map[string]field
 
 // build applies the assignments.
 func (e *entry) build() Entry {
-	b := Entry{Source: e.file, Where: fmt.Sprintf("%s:%d", e.file, e.line), Aliases: e.aliases}
+	b := Entry{Where: fmt.Sprintf("%s:%d", e.file, e.line), Aliases: e.aliases}
 	b.Model.Format = furl.FormatChat
 	for _, s := range e.sets { // first, to know the format
 		s(&b)
@@ -41,8 +44,8 @@ func (e *entry) build() Entry {
 	for _, s := range e.sets {
 		s(&b)
 	}
-	b.Model.Prices = price.Complete(b.Model.Prices)
-	b.Model.LongPrices = price.Complete(b.Model.LongPrices)
+	b.Source = cmp.Or(b.Source, e.file)
+	price.Each(&b.Model, func(p *furl.Prices) { *p = price.Complete(*p) })
 	return b
 }
 
@@ -54,12 +57,14 @@ var modelFields = fields{
 	"source":     text(func(e *Entry) *string { return &e.Source }),
 	"provider":   text(func(e *Entry) *string { return &e.Model.Provider }),
 	"format":     formatField,
-	"window":     count(func(e *Entry) *int { return &e.Model.Window }),
+	"window":     windowField,
 	"max_output": count(func(e *Entry) *int { return &e.Model.MaxOutput }),
 
-	"prices": object(priceFields(func(e *Entry) *furl.Prices { return &e.Model.Prices })),
-	"long_prompts": object(with(priceFields(func(e *Entry) *furl.Prices { return &e.Model.LongPrices }),
-		"above", count(func(e *Entry) *int { return &e.Model.LongAbove }))),
+	"prices": usualPricesField(object(priceFields(func(e *Entry) *furl.Prices { return &e.Model.Prices }))),
+	"long_prompts": usualPricesField(object(with(priceFields(func(e *Entry) *furl.Prices { return &e.Model.LongPrices }), fields{
+		"above": count(func(e *Entry) *int { return &e.Model.LongAbove }),
+	}))),
+	"timed_prices": timedPricesField,
 	"caching": object(fields{
 		"explicit":   flag(func(e *Entry) *bool { return &e.Model.Caching.Explicit }),
 		"min_prefix": count(func(e *Entry) *int { return &e.Model.Caching.MinPrefix }),
@@ -98,11 +103,13 @@ func priceFields(p func(*Entry) *furl.Prices) fields {
 		"cache_read":     priceField(func(e *Entry) *float64 { return &p(e).CacheRead }),
 		"cache_write":    priceField(func(e *Entry) *float64 { return &p(e).CacheWrite }),
 		"cache_write_1h": priceField(func(e *Entry) *float64 { return &p(e).CacheWrite1h }),
-		"output":         priceField(func(e *Entry) *float64 { return &p(e).Output }),
+		// The same price: of the longer lifetime that requests can ask for, as OpenAI calls it.
+		"cache_write_12h": priceField(func(e *Entry) *float64 { return &p(e).CacheWrite1h }),
+		"output":          priceField(func(e *Entry) *float64 { return &p(e).Output }),
 	}
 }
 
-func with(f fields, name string, v field) fields {
-	f[name] = v
+func with(f, more fields) fields {
+	maps.Copy(f, more)
 	return f
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"iter"
 	"regexp"
 	"strings"
 
@@ -54,27 +55,35 @@ var suffixes = []*regexp.Regexp{
 
 // find returns the index of the entry for a name.
 func (c *Catalog) find(name string) (int, bool) {
-	name = strings.ToLower(strings.TrimSpace(name))
-	if name == "" || len(name) > maxName {
-		return 0, false
-	}
-	if i, ok := c.strip(name); ok {
-		return i, true
-	}
-	for {
-		_, rest, found := strings.Cut(name, "/")
-		if !found {
-			break
-		}
-		name = rest
-		if i, ok := c.strip(name); ok {
+	for n := range candidates(name) {
+		if i, ok := c.strip(n); ok {
 			return i, true
 		}
 	}
-	if m := cloudVendor.FindString(name); m != "" {
-		return c.strip(name[len(m):])
-	}
 	return 0, false
+}
+
+// candidates ranges over a name as it is, and then without the routes before it, one by
+// one.
+func candidates(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		name := strings.ToLower(strings.TrimSpace(name))
+		if name == "" || len(name) > maxName || !yield(name) {
+			return
+		}
+		for {
+			_, rest, found := strings.Cut(name, "/")
+			if !found {
+				break
+			}
+			if name = rest; !yield(name) {
+				return
+			}
+		}
+		if m := cloudVendor.FindString(name); m != "" {
+			yield(name[len(m):])
+		}
+	}
 }
 
 // strip looks up the name, and then the name without its suffixes, one by

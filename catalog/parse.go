@@ -27,17 +27,25 @@ func readAll(r io.Reader) ([]byte, error) {
 	return data, err
 }
 
-func parse(name string, data []byte) (entries []entry, err error) {
+// parse returns a catalogue without an index.
+func parse(name string, data []byte) (*Catalog, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
 	}
-	err = strictyaml.Parse(name, data, func(root strictyaml.Value) {
-		keys := map[string]func(strictyaml.Value){"models": func(v strictyaml.Value) { entries = readModels(name, v) }}
+	c := new(Catalog)
+	err := strictyaml.Parse(name, data, func(root strictyaml.Value) {
+		keys := map[string]func(strictyaml.Value){
+			"models":   func(v strictyaml.Value) { c.entries = readModels(name, v) },
+			"families": func(v strictyaml.Value) { c.families = readFamilies(v) },
+		}
 		for read, v := range strictyaml.Object(root, keys) {
 			read(v)
 		}
 	})
-	return entries, err
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func readModels(name string, v strictyaml.Value) (entries []entry) {
@@ -81,10 +89,24 @@ func (e *entry) check() error {
 	}
 	b := e.build()
 	m := &b.Model
-	for _, q := range []struct {
+	type named struct {
 		name string
 		furl.Prices
-	}{{"prices", m.Prices}, {"long_prompts", m.LongPrices}} {
+	}
+	all := []named{{"prices", m.Prices}, {"long_prompts", m.LongPrices}}
+	for i := range m.TimedPrices {
+		t := &m.TimedPrices[i]
+		all = append(all, named{"timed_prices", t.Prices}, named{"timed_prices", t.LongPrices})
+		switch {
+		case !price.Known(t.Prices) || (m.LongAbove > 0) != price.Known(t.LongPrices):
+			report("timed_prices", "expected the same prices as at other times, long_prompts included")
+		case !t.From.IsZero() && !t.Until.IsZero() && !t.From.Before(t.Until):
+			report("timed_prices", "from is not before until; swap or correct them")
+		case t.From.IsZero() && t.Until.IsZero() && !t.Weekdays && len(t.Hours) == 0:
+			report("timed_prices", "add from, until, days or hours, or use prices")
+		}
+	}
+	for _, q := range all {
 		if q.CacheRead > q.Input {
 			report(q.name, "cache_read %v is above input %v; swap or correct them", q.CacheRead, q.Input)
 		}
@@ -140,6 +162,11 @@ func count(at func(*Entry) *int) field {
 			e.sets = append(e.sets, func(e *Entry) { *at(e) = int(n) })
 		}
 	}
+}
+
+// windowField reads the window, which is then not assumed.
+func windowField(e *entry, v strictyaml.Value) {
+	count(func(e *Entry) *int { e.Model.WindowAssumed = false; return &e.Model.Window })(e, v)
 }
 
 // priceField is in dollars per million tokens.

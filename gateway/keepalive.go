@@ -70,7 +70,7 @@ func (p *pausedSession) due() time.Time { return p.used.Add(keepalive.Interval(&
 
 // expects reports whether the next ping pays and is allowed.
 func (p *pausedSession) expects() bool {
-	return p.sent < p.most && keepalive.Pays(&p.model, p.tokens, p.kept, p.due().Sub(p.start))
+	return p.sent < p.most && keepalive.Pays(&p.model, p.tokens, p.kept, p.due().Sub(p.start), p.due())
 }
 
 // keeper holds the paused sessions.

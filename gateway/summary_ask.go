@@ -70,11 +70,11 @@ func (a *summarizer) Summarize(ctx context.Context, r policy.SummaryRequest) (po
 	if err != nil {
 		return policy.Summary{}, err
 	}
-	return a.of.Summary(reply, model)
+	return a.of.Summary(reply, model, a.g.wallClock())
 }
 
 // cost returns the cost of the request in US dollars, 0 if prices are unknown.
-func (a *summarizer) cost() float64 { return a.of.Cost(a.used) }
+func (a *summarizer) cost() float64 { return a.of.Cost(a.used, a.start) }
 
 // releaseRequest releases the client's request.
 func (a *summarizer) releaseRequest() { a.header, a.of.Body, a.url = nil, nil, nil }

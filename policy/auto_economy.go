@@ -70,7 +70,7 @@ func demandedFrom(b *furl.Budget) int {
 func economyOf(v *furl.View, b furl.Budget) economy {
 	e := economy{read: 1, write: 1, remaining: remaining(v, b), near: -1}
 	e.forced = demanded(v, b)
-	prices := price.Complete(price.For(&b.Model, b.Size))
+	prices := price.Complete(price.For(&b.Model, b.Size, b.Now))
 	if !price.Known(prices) {
 		return e
 	}

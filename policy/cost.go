@@ -31,7 +31,7 @@ type Price struct {
 func PriceOf(before, after *furl.View, b furl.Budget) Price {
 	left := b.After(before, after)
 	out := Price{Before: b.Size, After: left.Size, Cached: cached(&b)}
-	prices := price.For(&b.Model, b.Size)
+	prices := price.For(&b.Model, b.Size, b.Now)
 	out.Priced = price.Known(prices)
 	prices = price.Complete(prices)
 	if !out.Cached {
@@ -62,7 +62,7 @@ func costOf(before, after *furl.View, b furl.Budget, red *furl.Reduction) furl.C
 	}
 	cost := furl.Cost{Rewrite: p.Once, PerRequest: p.PerRequest}
 	if red.Summary != nil {
-		cost.Own = cmp.Or(red.Cost.Own, price.OfRequest(&b.Model, red.Summary.Usage))
+		cost.Own = cmp.Or(red.Cost.Own, price.OfRequest(&b.Model, red.Summary.Usage, b.Now))
 	}
 	return cost
 }

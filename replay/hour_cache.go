@@ -59,7 +59,7 @@ func (s *session) pauses() (n int) {
 
 // canExtend reports whether entries of one hour pay for a request after a pause.
 func (s *session) canExtend(q *request) bool {
-	if !keepalive.HourPays(&q.model) {
+	if !keepalive.HourPays(&q.model, q.at) {
 		return false
 	}
 	_, ok := wire.For(s.codec.Format()).HourPreamble([]byte(`{"system":[{"cache_control":{}}]}`))
@@ -98,7 +98,7 @@ func (r *run) longPreamble(q *request, b *furl.Budget, v *furl.View) bool {
 	}
 	h := keepalive.Hour{
 		When: r.hourCache, Policy: func() bool { return policy.WantsHourCache(r.policy, b) },
-		Since: q.at.Sub(r.last), Idle: q.at.Sub(b.LastUse), Had: had, Fixed: min(q.fixed, r.s.preamble),
+		At: q.at, Since: q.at.Sub(r.last), Idle: q.at.Sub(b.LastUse), Had: had, Fixed: min(q.fixed, r.s.preamble),
 		Hidden: func() int {
 			all, shown := q.shown, token.PartOfView(v)
 			all.Thinking, shown.Thinking = 0, 0

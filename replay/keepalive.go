@@ -78,12 +78,12 @@ func (r *run) pingWhile(idle func(at time.Time) bool) {
 	k := &r.keepAlive
 	for k.of != nil && k.sent < k.max {
 		at := r.cacheUsed().Add(keepalive.Interval(&k.of.model))
-		if !keepalive.Pays(&k.of.model, k.tokens, k.kept, at.Sub(r.last)) || !idle(at) {
+		if !keepalive.Pays(&k.of.model, k.tokens, k.kept, at.Sub(r.last), at) || !idle(at) {
 			return
 		}
 		k.sent, k.last = k.sent+1, at
 		s := r.cache.ping(at)
-		cost := bill(&k.of.model, s).Input()
+		cost := bill(&k.of.model, s, at).Input()
 		r.out.Pings++
 		r.out.PingCost += cost
 		r.own.add(bought{cost, s.prompt()})

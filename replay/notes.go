@@ -28,7 +28,7 @@ func recordingNotes(sessions []*session, none []*run, o *Options) []string {
 				continue
 			}
 			u.Output = 0
-			recorded += price.OfRequest(&q.model, u)
+			recorded += price.OfRequest(&q.model, u, q.at)
 			simulated += none[i].each[n].dollars
 		}
 	}

@@ -165,21 +165,20 @@ func (o *Options) model(recorded string, rec *transcript.Session) (furl.Model, b
 	hour := hourShare(&m)
 	if price.Known(o.Prices) {
 		m.Prices = price.Complete(o.Prices)
-		m.LongAbove = 0
+		m.LongAbove, m.TimedPrices = 0, nil
 	}
-	if o.CacheRead != nil {
-		m.Prices.CacheRead = m.Prices.Input * *o.CacheRead
-		m.LongPrices.CacheRead = m.LongPrices.Input * *o.CacheRead
-	}
-	if o.CacheWrite != nil {
-		for _, p := range []*furl.Prices{&m.Prices, &m.LongPrices} {
+	price.Each(&m, func(p *furl.Prices) {
+		if o.CacheRead != nil {
+			p.CacheRead = p.Input * *o.CacheRead
+		}
+		if o.CacheWrite != nil {
 			p.CacheWrite = p.Input * *o.CacheWrite
 			p.CacheWrite1h = p.CacheWrite * hour
 			if o.CacheLifetime >= time.Hour {
 				p.CacheWrite1h = p.CacheWrite
 			}
 		}
-	}
+	})
 	return m, known
 }
 

@@ -385,7 +385,7 @@ func (s *session) setLifetimes(o *Options) {
 		c.report(q.ex.Usage)
 		q.long = c.long
 		if c.hourly {
-			q.model = price.WithLifetime(q.model, time.Hour)
+			q.model = price.WithLifetime(q.model, price.LongLifetime(&q.model))
 		}
 	}
 }

@@ -96,7 +96,7 @@ func billOf(t *testing.T, s *session, o *Options) (sum bills) {
 		}
 		u.Output = 0
 		m, _ := o.model(q.ex.Model, &transcript.Session{Wire: s.codec.Format()})
-		sum.add(bills{price.OfRequest(&m, u), r.each[i].dollars})
+		sum.add(bills{price.OfRequest(&m, u, q.at), r.each[i].dollars})
 	}
 	return sum
 }

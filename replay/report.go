@@ -198,10 +198,10 @@ type Point struct {
 	Refused bool
 }
 
-// bill returns the input cost of a prompt. With automatic caches, writing costs
+// bill returns the input cost of a prompt at a time. With automatic caches, writing costs
 // the same as uncached input and counts as such.
-func bill(m *furl.Model, s split) CostSplit {
-	p := price.For(m, s.prompt())
+func bill(m *furl.Model, s split, at time.Time) CostSplit {
+	p := price.For(m, s.prompt(), at)
 	if p.CacheWrite == 0 || p.CacheWrite == p.Input && !m.Caching.Explicit {
 		s.Fresh, s.Write = s.Fresh+s.Write, 0
 	}

@@ -328,11 +328,11 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	if s.Broke {
 		out.CacheBreaks++
 	}
-	prices := price.For(&q.model, size)
-	cost := bill(&q.model, s)
+	prices := price.For(&q.model, size, q.at)
+	cost := bill(&q.model, s, q.at)
 	o := outcome{bought: bought{cost.Input() + r.own.dollars, size + r.own.tokens}, priced: price.Known(prices), sendable: !over}
 	r.each = append(r.each, o)
-	r.tools += toolsCost(&q.model, s, min(r.s.never, q.fixed))
+	r.tools += toolsCost(&q.model, s, min(r.s.never, q.fixed), q.at)
 	out.Split.Own += r.own.dollars // also if the request does not fit
 	r.own = bought{}
 	cost.Output = float64(q.output) * prices.Output / 1e6
@@ -421,7 +421,7 @@ func (r *run) fidelity(q *request, v *furl.View) {
 func (r *run) penalise(q *request) {
 	o := &r.each[len(r.each)-1]
 	size := r.trail.Points[len(r.trail.Points)-1].Tokens
-	prices := price.Complete(price.For(&q.model, size))
+	prices := price.Complete(price.For(&q.model, size, q.at))
 	for i := range q.reply.Edits {
 		if line := r.seen.Blind(i); line != nil {
 			text := r.holder(q, *line)

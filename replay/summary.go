@@ -30,8 +30,8 @@ func (z *summarizer) Summarize(_ context.Context, req policy.SummaryRequest) (po
 	if err != nil {
 		return policy.Summary{}, err
 	}
-	prices := price.For(&q.model, s.prompt())
-	r.own.dollars += bill(&q.model, s).Input() + float64(written)*prices.Output/1e6
+	prices := price.For(&q.model, s.prompt(), q.at)
+	r.own.dollars += bill(&q.model, s, q.at).Input() + float64(written)*prices.Output/1e6
 	r.own.tokens += s.prompt() + written
 	return policy.Summary{
 		Text:  text,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/price"
@@ -75,9 +76,9 @@ func toolName(b *furl.Block) string {
 	return cmp.Or(def.Function.Name, def.Name)
 }
 
-// toolsCost returns what the first tokens of a prompt cost, as part of a request.
-func toolsCost(m *furl.Model, s split, tokens int) float64 {
-	p := price.Complete(price.For(m, s.prompt()))
+// toolsCost returns what the first tokens of a prompt cost, as part of a request at a time.
+func toolsCost(m *furl.Model, s split, tokens int, at time.Time) float64 {
+	p := price.Complete(price.For(m, s.prompt(), at))
 	per := p.Input
 	switch {
 	case s.Read >= tokens:

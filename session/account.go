@@ -125,7 +125,7 @@ func (r *accounted) account() Account {
 		a.Break = r.cacheBreak(late && !kept)
 	}
 	if a.Priced = price.Known(r.model.Prices); a.Priced {
-		a.Cost = price.OfRequest(r.model, u)
+		a.Cost = price.OfRequest(r.model, u, r.at)
 		a.Without = a.Cost
 	}
 	kept = kept || r.keptHour(late)
@@ -134,7 +134,7 @@ func (r *accounted) account() Account {
 	}
 	if a.Priced && (a.Hidden > 0 || kept && cached || u != r.usage) {
 		still := cached && !late && r.last.Model == r.name && r.samePreamble()
-		a.Without = price.OfRequest(r.model, usageWithout(u, a.Hidden, r.between.edited || kept, still, b.Of(r.between.counted, r.between.items)))
+		a.Without = price.OfRequest(r.model, usageWithout(u, a.Hidden, r.between.edited || kept, still, b.Of(r.between.counted, r.between.items)), r.at)
 	}
 	return a
 }
@@ -143,7 +143,7 @@ func (r *accounted) account() Account {
 // is the record that the request was sent for.
 func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 	r := &accounted{
-		model: &sent.Budget.Model, name: sent.Model, usage: reply.Usage, size: sent.size(),
+		model: &sent.Budget.Model, name: sent.Model, usage: price.Billed(&sent.Budget.Model, reply.Usage), size: sent.size(),
 		preamble: sent.preamble, at: sent.At, dry: sent.Dry, hour: sent.HourCache,
 		scale: sent.Budget.Scale, perItem: sent.Budget.PerItem,
 	}

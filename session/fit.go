@@ -110,7 +110,7 @@ func (s *Session) budgetFor(in transact.Prompt) (furl.Budget, *furl.View, preamb
 	s.sizes.update(s.log, s.models())
 	life := in.Cache.Lifetime
 	if life == 0 && s.sizes.hourly {
-		life = time.Hour
+		life = price.LongLifetime(&m)
 	}
 	m = price.WithLifetime(m, life)
 	counter := s.all.counter(&m)
@@ -397,7 +397,7 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 func (s *Session) recordExchange(ctx context.Context, sent *Fit, reply *protocol.Reply) error {
 	ex := &furl.Exchange{
 		Model: sent.Model, Preamble: sent.preamble, View: sent.prefix, Thinking: sent.thinking,
-		Usage: reply.Usage, ResponseID: reply.ID, Stop: reply.Stop,
+		Usage: price.Billed(&sent.Budget.Model, reply.Usage), ResponseID: reply.ID, Stop: reply.Stop,
 		Plan: sent.steps(), Estimated: sent.size(),
 	}
 	s.describeRequest(ctx, ex, sent)

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"time"
-
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/price"
@@ -19,7 +17,7 @@ func (h *History) request(r furl.Record, ex *furl.Exchange) {
 	described := h.describe(ex.Model)
 	m := described.Model
 	if wroteHourly(ex.Usage, h.sizes.hourly) {
-		m = price.WithLifetime(m, time.Hour)
+		m = price.WithLifetime(m, price.LongLifetime(&m))
 	}
 	h.update(&m)
 	meter := h.sizes.prompt(ex.Model, &m, func() *furl.View { return h.state.View(m) })
@@ -45,7 +43,7 @@ func (h *History) request(r furl.Record, ex *furl.Exchange) {
 		}
 	}
 	if price.Known(m.Prices) {
-		q.Prices = price.For(&m, ex.Usage.Prompt())
+		q.Prices = price.For(&m, ex.Usage.Prompt(), r.At)
 	}
 	h.add(q, ex.Model, described, cal, shown)
 	h.replying = true

@@ -24,7 +24,7 @@ func (s *Session) wantsHourCache(in transact.Prompt, b *furl.Budget, v *furl.Vie
 			p, err := s.policyFor(in)
 			return err == nil && policy.WantsHourCache(p, b)
 		},
-		Since: b.Now.Sub(s.sizes.when), Idle: b.Now.Sub(b.LastUse), Had: hadHourCache(last.Plan), Fixed: b.Fixed, Uncached: b.Uncached,
+		At: b.Now, Since: b.Now.Sub(s.sizes.when), Idle: b.Now.Sub(b.LastUse), Had: hadHourCache(last.Plan), Fixed: b.Fixed, Uncached: b.Uncached,
 		Hidden: func() int {
 			st := s.log.State()
 			hidden := hiddenPart(st, v, recordedPart(st))

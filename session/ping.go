@@ -28,7 +28,7 @@ type Ping struct {
 func (s *Session) RecordPing(ctx context.Context, p Ping) (float64, error) {
 	cost := 0.0
 	if price.Known(p.Of.Prices) {
-		cost = price.OfRequest(p.Of, p.Usage)
+		cost = price.OfRequest(p.Of, p.Usage, p.At)
 	}
 	one := storage.Savings{Pings: 1, PingTokens: p.Usage.Prompt() + p.Usage.Output, PingCost: cost}
 	err := s.update(ctx, onDisk, func() error {

@@ -224,7 +224,7 @@ func worthIt(b *furl.Budget, red *furl.Reduction) bool {
 	if cold(b) {
 		return true
 	}
-	p := price.Complete(price.For(&b.Model, red.After))
+	p := price.Complete(price.For(&b.Model, red.After, b.Now))
 	if !price.Known(p) {
 		return red.After <= red.Summary.Usage.Prompt()+red.Summary.Usage.Output
 	}

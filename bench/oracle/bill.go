@@ -145,7 +145,7 @@ func (f *future) billOf(as int, points []replay.Point) bill {
 			break
 		}
 		m := &f.models[t]
-		dollars := price.For(m, points[t].Tokens).Input / 1e6
+		dollars := price.For(m, points[t].Tokens, points[t].At).Input / 1e6
 		read, write := readWrite(&furl.Budget{Model: *m, Size: points[t].Tokens})
 		p[partFixed] = float64(points[t].Tokens)
 		for of := partFixed + 1; of < partFirst; of++ {

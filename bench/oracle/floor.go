@@ -90,6 +90,6 @@ func (f *future) addFloor(seg *segment, t int, b *furl.Budget) {
 		}
 		tokens := freed
 		f.floor.tokens += tokens
-		f.floor.dollars += float64(tokens) * share * price.For(&b.Model, f.prompt[t]).Input / 1e6
+		f.floor.dollars += float64(tokens) * share * price.For(&b.Model, f.prompt[t], b.Now).Input / 1e6
 	}
 }

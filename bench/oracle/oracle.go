@@ -116,7 +116,7 @@ func (o *oracle) problem(seg *segment, v *furl.View, b *furl.Budget) *problem {
 // readWrite returns the prices of a cached token and of one that is written, in
 // multiples of that of uncached input.
 func readWrite(b *furl.Budget) (read, write float64) {
-	p := price.Complete(price.For(&b.Model, b.Size))
+	p := price.Complete(price.For(&b.Model, b.Size, b.Now))
 	if !price.Known(p) || b.Model.Caching.Lifetime == 0 {
 		return 1, 1
 	}

@@ -15,14 +15,14 @@ func IsPause(m *furl.Model, d time.Duration) bool {
 }
 
 // HourPays reports whether entries of one hour pay for the instructions and tools of a
-// session that has paused once, as IsPause says. The first of them is written with the
+// session that has paused once, as IsPause says, at a time. The first of them is written with the
 // request after that pause, which writes the whole prompt anyway. They pay if the model
 // has a price for them, and one more such pause saves more than they cost to write.
-func HourPays(m *furl.Model) bool {
+func HourPays(m *furl.Model, at time.Time) bool {
 	if !m.Caching.Explicit || m.Caching.Lifetime == 0 || m.Caching.Lifetime >= time.Hour || !price.Known(m.Prices) {
 		return false
 	}
-	p := price.Complete(m.Prices)
+	p := price.Complete(price.For(m, 0, at))
 	return p.CacheWrite1h > p.CacheWrite && p.CacheWrite-p.CacheRead > p.CacheWrite1h-p.CacheWrite
 }
 
@@ -32,6 +32,8 @@ type Hour struct {
 	When protocol.HourCache
 	// Policy returns whether the session's policy asks for such entries by itself.
 	Policy func() bool
+	// At is the time of the request.
+	At time.Time
 	// Since is the time since the session's last request, and Had says that it asked
 	// for such entries. Idle is the time since a request or a ping used its entries.
 	Since, Idle time.Duration
@@ -50,7 +52,7 @@ type Hour struct {
 // must save at least what they cost more, so that it costs no more than without furl.
 func (h *Hour) Wanted(m *furl.Model) bool {
 	switch {
-	case h.When == protocol.HourNever, !h.Had && !IsPause(m, h.Since), !HourPays(m), h.When == protocol.HourByPolicy && !h.Policy():
+	case h.When == protocol.HourNever, !h.Had && !IsPause(m, h.Since), !HourPays(m, h.At), h.When == protocol.HourByPolicy && !h.Policy():
 		return false
 	case h.Had && h.Since <= time.Hour:
 		return true
@@ -61,7 +63,7 @@ func (h *Hour) Wanted(m *furl.Model) bool {
 	if h.Idle <= m.Caching.Lifetime {
 		return false // pings have kept the cache, so hiding does not save a write
 	}
-	p := price.Complete(m.Prices)
+	p := price.Complete(price.For(m, 0, h.At))
 	saved := p.CacheWrite
 	if h.Uncached {
 		saved = p.Input

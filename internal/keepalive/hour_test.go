@@ -29,7 +29,7 @@ func TestHourPays(t *testing.T) {
 		{"no entries of one hour", unpriced, false},
 		{"no cache", furl.Model{Prices: furl.Prices{Input: 3, CacheWrite1h: 6}}, false},
 	} {
-		if got := keepalive.HourPays(&tt.model); got != tt.want {
+		if got := keepalive.HourPays(&tt.model, time.Time{}); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
 	}

@@ -33,7 +33,7 @@ func Interval(m *furl.Model) time.Duration { return m.Caching.Lifetime * 9 / 10 
 // Pays reports whether the next ping of a pause pays. m is the model with the
 // lifetime and the write price of the prompt's cache entries (price.WithHour),
 // tokens the size of the prompt, kept how much of it has entries that live an hour
-// anyway, and idle how long the session will have paused when the ping is sent.
+// anyway, and idle how long the session will have paused at, when the ping is sent.
 //
 // A ping costs a cache read of the prompt. It saves the cache write of what is not kept
 // if the session continues after the entries would have expired and before they expire
@@ -42,11 +42,11 @@ func Interval(m *furl.Model) time.Duration { return m.Caching.Lifetime * 9 / 10 
 // long is likely to pause on.
 // Only caches with breakpoints of the client are kept alive: the others have no
 // documented way to renew an entry without a reply.
-func Pays(m *furl.Model, tokens, kept int, idle time.Duration) bool {
+func Pays(m *furl.Model, tokens, kept int, idle time.Duration, at time.Time) bool {
 	if !m.Caching.Explicit || m.Caching.Lifetime == 0 || tokens < max(MinTokens, m.Caching.MinPrefix) {
 		return false
 	}
-	p := price.For(m, tokens)
+	p := price.For(m, tokens, at)
 	if !price.Known(p) {
 		return false
 	}

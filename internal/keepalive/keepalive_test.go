@@ -43,7 +43,7 @@ func TestPays(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got := 0
-		for idle := keepalive.Interval(&tt.model); got < 100 && keepalive.Pays(&tt.model, tt.tokens, 0, idle); idle += keepalive.Interval(&tt.model) {
+		for idle := keepalive.Interval(&tt.model); got < 100 && keepalive.Pays(&tt.model, tt.tokens, 0, idle, time.Time{}); idle += keepalive.Interval(&tt.model) {
 			got++
 		}
 		if got != tt.want {

@@ -130,7 +130,7 @@ func (c *Conversation) cachedTokens(r policy.SummaryRequest) int {
 // continued one. The output costs the same.
 func (c *Conversation) standaloneCheaper(r policy.SummaryRequest, apart []byte) bool {
 	own := float64(estimateTokens(r, apart))
-	p := price.Complete(price.For(&c.Model, r.Budget.Size))
+	p := price.Complete(price.For(&c.Model, r.Budget.Size, r.Budget.Now))
 	if !price.Known(p) {
 		return own < float64(r.Budget.Size)
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
@@ -58,20 +59,20 @@ func (c *Conversation) Window() int {
 
 func scaleOf(m *furl.Model) float64 { return cmp.Or(m.TokenScale, 1) }
 
-// Cost returns the cost of a request for a summary in US dollars, 0 if prices are
-// unknown.
-func (c *Conversation) Cost(used furl.Usage) float64 {
+// Cost returns the cost of a request for a summary at a time in US dollars, 0 if prices
+// are unknown.
+func (c *Conversation) Cost(used furl.Usage, at time.Time) float64 {
 	if c.Other != nil {
-		return price.OfRequest(&c.Other.Model, used)
+		return price.OfRequest(&c.Other.Model, used, at)
 	}
-	return price.OfRequest(&c.Model, used)
+	return price.OfRequest(&c.Model, used, at)
 }
 
-// Summary returns the summary in the reply to a request to a model.
-func (c *Conversation) Summary(reply *protocol.Reply, model string) (policy.Summary, error) {
+// Summary returns the summary in the reply to a request to a model at a time.
+func (c *Conversation) Summary(reply *protocol.Reply, model string, at time.Time) (policy.Summary, error) {
 	sum := policy.Summary{Model: cmp.Or(reply.Model, model), Usage: reply.Usage}
 	if c.Other != nil {
-		sum.Cost = c.Cost(reply.Usage)
+		sum.Cost = c.Cost(reply.Usage, at)
 	}
 	var err error
 	sum.Text, sum.CutOff, err = summaryFrom(reply)

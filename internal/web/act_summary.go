@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/visible"
@@ -181,7 +182,7 @@ func askCompact(v *visit) (*panel, error) {
 // priceOfSummary says what it costs to have a model write a summary of the context.
 func (v *visit) priceOfSummary(model string, size int) string {
 	m := v.s.Model(model)
-	prices := price.For(&m, size)
+	prices := price.For(&m, size, time.Now())
 	if !price.Known(prices) {
 		return "The summary costs one request to a model."
 	}
