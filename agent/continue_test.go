@@ -14,6 +14,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/agent"
+	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -259,5 +260,26 @@ func TestInputOfAnInterruptedRun(t *testing.T) {
 	}
 	if len(got) != 1 || got[0] != "Later." {
 		t.Errorf("delivered %q", got)
+	}
+}
+
+// Thinking that its model has bound to a prompt, although the catalog does not say that it
+// does, is left out after the first refusal.
+func TestRefusedThinking(t *testing.T) {
+	over, err := catalog.Parse("test", []byte("models: [{id: claude-opus-5-5, thinking: {binds: false}}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong, err := catalog.Default().Merge(over)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, url := provide(t, sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 12, Thinking: 30})})
+	s := newSession(t, session.Options{Catalog: wrong, Policy: "rolling-mask-5"})
+	a := newAgent(t, s, agent.Model{Format: furl.FormatAnthropic, ID: "claude-opus-5-5", Key: "k", Thinking: "high"}, url,
+		agent.Options{Tools: []tool.Tool{readTool(strings.Repeat("a line of a file\n", 200))}})
+	events := collect(t, a, agent.Text("Read the files."))
+	if n := len(contexts[event.ThinkingRecovered](events)); n != 1 || p.Bill().Refused != 1 {
+		t.Errorf("recovered %d times, %d requests were refused, want 1 each", n, p.Bill().Refused)
 	}
 }

@@ -35,14 +35,15 @@ type request struct {
 const maxOverflows = 3
 
 // exchange sends a request and records the reply. A prompt that the provider refuses
-// as too long is shortened and sent again.
+// as too long is shortened and sent again. One whose thinking it refuses is sent again
+// without thinking, once.
 func (r *run) exchange(ctx context.Context) (*request, *protocol.Reply, error) {
-	x, err := r.prepare(ctx, nil)
+	x, err := r.prepare(ctx, &refusedPrompt{})
 	if err != nil {
 		return nil, nil, err
 	}
 	r.noHourCache = false
-	overflows := 0
+	overflows, thinking := 0, false
 	for {
 		reply, err := r.sendAgain(ctx, x.provider, x.body, r.delta)
 		switch {
@@ -53,9 +54,20 @@ func (r *run) exchange(ctx context.Context) (*request, *protocol.Reply, error) {
 			return x, reply, r.observe(ctx, x, reply)
 		case ctx.Err() != nil:
 			return nil, nil, errors.Join(interruption(ctx), r.observePartial(ctx, x, reply))
+		case reply.Refusal != nil && reply.ThinkingRefused != nil && !thinking:
+			thinking = true
+			again, failed := r.prepare(ctx, &refusedPrompt{thinking: reply.ThinkingRefused})
+			if failed != nil {
+				return nil, nil, failed
+			}
+			if bytes.Equal(again.body, x.body) {
+				return nil, nil, err // there is none to leave out
+			}
+			x = again
+			continue
 		case reply.Refusal != nil && reply.Overflow == nil && reply.Refusal.Status == http.StatusBadRequest && x.fit.HourCache:
 			r.noHourCache = true // it may be the reason
-			if x, err = r.prepare(ctx, nil); err != nil {
+			if x, err = r.prepare(ctx, &refusedPrompt{}); err != nil {
 				return nil, nil, err
 			}
 			continue
@@ -63,7 +75,7 @@ func (r *run) exchange(ctx context.Context) (*request, *protocol.Reply, error) {
 			return nil, nil, err
 		}
 		r.inside().RecordOverflow(x.fit.Model, reply.Overflow, x.fit.Plan.After)
-		again, failed := r.prepare(ctx, reply.Overflow)
+		again, failed := r.prepare(ctx, &refusedPrompt{overflow: reply.Overflow})
 		if failed != nil {
 			return nil, nil, failed
 		}
@@ -74,10 +86,16 @@ func (r *run) exchange(ctx context.Context) (*request, *protocol.Reply, error) {
 	}
 }
 
-// prepare makes the context fit the model's window and builds the request. over is the
-// provider's error if it refused the prompt as too long.
-func (r *run) prepare(ctx context.Context, over *protocol.Overflow) (*request, error) {
-	x, err := r.fit(ctx, over)
+// refusedPrompt says why the provider has refused the prompt before this one; it is zero
+// if it has not.
+type refusedPrompt struct {
+	overflow *protocol.Overflow
+	thinking *protocol.ThinkingRefused
+}
+
+// prepare makes the context fit the model's window and builds the request.
+func (r *run) prepare(ctx context.Context, was *refusedPrompt) (*request, error) {
+	x, err := r.fit(ctx, was)
 	if err != nil || !r.compacted {
 		return x, err
 	}
@@ -94,10 +112,10 @@ func (r *run) prepare(ctx context.Context, over *protocol.Overflow) (*request, e
 		return x, nil
 	}
 	r.system = system
-	return r.fit(ctx, over)
+	return r.fit(ctx, was)
 }
 
-func (r *run) fit(ctx context.Context, over *protocol.Overflow) (*request, error) {
+func (r *run) fit(ctx context.Context, was *refusedPrompt) (*request, error) {
 	r.mu.Lock()
 	p := r.provider
 	r.mu.Unlock()
@@ -111,7 +129,7 @@ func (r *run) fit(ctx context.Context, over *protocol.Overflow) (*request, error
 	if err != nil {
 		return nil, err
 	}
-	if in.Refused = over; r.noHourCache {
+	if in.Refused, in.ThinkingRefused = was.overflow, was.thinking; r.noHourCache {
 		in.HourCache = protocol.HourNever
 	}
 	in.Adjust = func(set policy.Settings) policy.Settings {
@@ -126,7 +144,7 @@ func (r *run) fit(ctx context.Context, over *protocol.Overflow) (*request, error
 	}
 	draft, err := r.inside().Prepare(ctx, transact.Preparation[*session.Fit]{
 		AskModel: summaries,
-		NoModel:  over != nil, // a request for a summary would be too long as well
+		NoModel:  *was != refusedPrompt{}, // a request for a summary would be too long as well
 		Prompt:   func(transact.Tx[*session.Fit]) transact.Prompt { return in },
 		Encode: func(_ transact.Tx[*session.Fit], fit *session.Fit) error {
 			list, err := p.api.EncodeView(fit.View)

@@ -145,7 +145,7 @@ func asksFirst(s *session.Session) bool {
 
 // compact replaces old messages by a summary.
 func (r *run) compact(ctx context.Context, focus string) error {
-	x, err := r.fit(ctx, nil)
+	x, err := r.fit(ctx, &refusedPrompt{})
 	if err != nil {
 		return err
 	}

@@ -96,6 +96,10 @@ type OverflowRecovered struct {
 	Limit    int `json:"limit"`
 }
 
+// ThinkingRecovered tells that the provider refused thinking of earlier replies and the
+// prompt was sent again without thinking.
+type ThinkingRecovered struct{}
+
 // Name is "sliding_window_truncation".
 func (Truncated) Name() string { return "sliding_window_truncation" }
 
@@ -126,6 +130,9 @@ func (Rewound) Name() string { return "rewound" }
 // Name is "overflow_recovered".
 func (OverflowRecovered) Name() string { return "overflow_recovered" }
 
+// Name is "thinking_recovered".
+func (ThinkingRecovered) Name() string { return "thinking_recovered" }
+
 // Name is "warning".
 func (Warning) Name() string { return "warning" }
 
@@ -139,6 +146,7 @@ func (Skipped) event()           {}
 func (Restored) event()          {}
 func (Rewound) event()           {}
 func (OverflowRecovered) event() {}
+func (ThinkingRecovered) event() {}
 func (Warning) event()           {}
 
 // Stamp is a time as readers and marks show it: RFC 3339 in UTC, or "unknown"

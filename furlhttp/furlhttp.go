@@ -12,7 +12,7 @@
 // A request to a model takes these steps, in these files:
 //
 //	decode → match → append → plan → view → encode   begin.go, then package internal/exchange
-//	send, or send a shorter prompt                    send.go, overflow.go
+//	send, or send another prompt after a refusal      send.go, refusal.go
 //	relay → append the reply                          reply.go, recall.go
 //
 // The formats are recognized by the end of the path. Other requests pass through

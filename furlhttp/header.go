@@ -58,6 +58,9 @@ func Describe(h http.Header, x *session.Exchange, asked string) {
 	if x.Fit != nil {
 		describePlan(h, x)
 	}
+	if x.ThinkingLeftOut {
+		h.Set(HeaderNote, "the provider refused thinking of earlier replies; the request was sent without it")
+	}
 	if x.Why != "" {
 		h.Set(HeaderNote, OneLine(x.Why))
 	}

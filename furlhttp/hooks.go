@@ -19,6 +19,9 @@ type Hooks struct {
 	// Shortened is called when the provider has refused a prompt as too long,
 	// before a shorter one is sent.
 	Shortened func(x *session.Exchange)
+	// ThinkingLeftOut is called when the provider has refused thinking in a prompt,
+	// before the prompt is sent without it.
+	ThinkingLeftOut func(x *session.Exchange)
 	// Sent is called once for an exchange: when the header of the response has
 	// arrived, or with the error of the request.
 	Sent func(x *session.Exchange, err error)
@@ -81,6 +84,12 @@ func (h *Hooks) prepared(x *session.Exchange) {
 func (h *Hooks) shortened(x *session.Exchange) {
 	if h.Shortened != nil {
 		h.Shortened(x)
+	}
+}
+
+func (h *Hooks) thinkingLeftOut(x *session.Exchange) {
+	if h.ThinkingLeftOut != nil {
+		h.ThinkingLeftOut(x)
 	}
 }
 

@@ -40,7 +40,8 @@ func (t *Transport) exchange(q *modelRequest, x *exchange.Exchange) (*http.Respo
 // send sends the body of an exchange. The new records are committed when the
 // provider has accepted the request, before the caller reads the reply. So a
 // request that is refused, or does not reach the provider, leaves no records. A
-// prompt that was too long is shortened and sent again. A prompt that has become
+// prompt that was too long is shortened and sent again, one whose thinking was refused
+// is sent again without thinking. A prompt that has become
 // outdated, because another request changed the session meanwhile, is also sent
 // again.
 func (t *Transport) send(q *modelRequest, x *exchange.Exchange) (*http.Response, error) {
@@ -48,7 +49,7 @@ func (t *Transport) send(q *modelRequest, x *exchange.Exchange) (*http.Response,
 		resp, err := t.roundTrip(q, x)
 		if err == nil && !q.count {
 			if resp, err = t.recoverHourCache(q, x, resp); err == nil {
-				resp, err = t.recoverOverflow(q, x, resp)
+				resp, err = t.recoverRefusal(q, x, resp)
 			}
 		}
 		if err != nil || resp.StatusCode >= 300 {
@@ -69,7 +70,7 @@ func (t *Transport) send(q *modelRequest, x *exchange.Exchange) (*http.Response,
 // recoverHourCache sends a refused request again without cache entries of one hour, if
 // furl has asked for them: not every server of the API knows them.
 func (t *Transport) recoverHourCache(q *modelRequest, x *exchange.Exchange, resp *http.Response) (*http.Response, error) {
-	if resp.StatusCode != http.StatusBadRequest || overflowOf(q.api, resp) != nil || !x.WithoutHourCache() {
+	if resp.StatusCode != http.StatusBadRequest || refusedPrompt(q.api, resp) != nil || !x.WithoutHourCache() {
 		return resp, nil
 	}
 	_ = resp.Body.Close()

@@ -76,9 +76,10 @@ func (c *call) decoded(req *protocol.Request) {
 func (c *call) hooks() furlhttp.Hooks {
 	return furlhttp.Hooks{
 		Passed: c.passed, Decoded: c.decoded,
-		Prepared:  c.prepared,
-		Shortened: func(*session.Exchange) { c.g.metrics.recovered.Inc() },
-		Sent:      c.sent, Replied: c.replied,
+		Prepared:        c.prepared,
+		Shortened:       func(*session.Exchange) { c.g.metrics.recovered.Inc() },
+		ThinkingLeftOut: func(*session.Exchange) { c.g.metrics.thinking.Inc() },
+		Sent:            c.sent, Replied: c.replied,
 		Panicked: func(p any) { c.g.logPanic(c.path, p) },
 	}
 }

@@ -28,20 +28,20 @@ type metrics struct {
 	clients *prometheus.CounterVec // client, result
 	limited *prometheus.CounterVec // limit
 
-	requests                                           *prometheus.CounterVec // format, model, status
-	unaudited                                          prometheus.Counter
-	bypassed, dryRuns, hourCache, auxiliary, undecoded prometheus.Counter
-	refused, failed, cut, unread, unrecorded           prometheus.Counter
-	recovered, beyondWindow, refetches, panics         prometheus.Counter
-	recalls                                            prometheus.Counter
-	reductions, hidden                                 *prometheus.CounterVec   // stage
-	tokens                                             *prometheus.CounterVec   // model, kind
-	cost, costWithout, saved                           *prometheus.CounterVec   // model
-	spent                                              *prometheus.CounterVec   // on
-	breaks                                             *prometheus.CounterVec   // cause
-	stageTime                                          *prometheus.HistogramVec // stage
-	firstByte                                          *prometheus.HistogramVec // format
-	requestTime                                        *prometheus.HistogramVec // format
+	requests                                             *prometheus.CounterVec // format, model, status
+	unaudited                                            prometheus.Counter
+	bypassed, dryRuns, hourCache, auxiliary, undecoded   prometheus.Counter
+	refused, failed, cut, unread, unrecorded             prometheus.Counter
+	recovered, thinking, beyondWindow, refetches, panics prometheus.Counter
+	recalls                                              prometheus.Counter
+	reductions, hidden                                   *prometheus.CounterVec   // stage
+	tokens                                               *prometheus.CounterVec   // model, kind
+	cost, costWithout, saved                             *prometheus.CounterVec   // model
+	spent                                                *prometheus.CounterVec   // on
+	breaks                                               *prometheus.CounterVec   // cause
+	stageTime                                            *prometheus.HistogramVec // stage
+	firstByte                                            *prometheus.HistogramVec // format
+	requestTime                                          *prometheus.HistogramVec // format
 }
 
 // Histogram buckets in seconds. furl's part takes milliseconds, a provider's
@@ -83,6 +83,7 @@ func newMetrics(g *Gateway) *metrics {
 	m.unread = counter("furl_answers_unread_total", "Replies that could not be decoded.")
 	m.unrecorded = counter("furl_answers_unrecorded_total", "Replies that could not be recorded.")
 	m.recovered = counter("furl_overflows_recovered_total", "Requests that exceeded the context window and were sent again with a shorter prompt.")
+	m.thinking = counter("furl_thinking_recovered_total", "Requests whose thinking the provider refused and that were sent again without it.")
 	m.panics = counter("furl_panics_total", "Panics; the log has their stacks.")
 	m.recalls = counter("furl_recalls_total", "Calls of recall tools that the gateway answered.")
 	m.reductions = counters("furl_reductions_total", "Reductions, by the stage that made them.", "stage")

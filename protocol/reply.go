@@ -40,6 +40,9 @@ type Reply struct {
 	// Overflow is set if the prompt was too long, or prompt and output filled
 	// the window.
 	Overflow *Overflow
+	// ThinkingRefused is set if the Refusal says that thinking in the prompt is not
+	// valid there.
+	ThinkingRefused *ThinkingRefused
 	// Dropped lists the thinking blocks that the provider left out of the
 	// prompt (Anthropic's input_transformations).
 	Dropped []DroppedBlock
@@ -56,6 +59,13 @@ type Overflow struct {
 	Tokens int
 	// Limit is the largest allowed prompt.
 	Limit int
+}
+
+// ThinkingRefused describes a refusal of thinking in the prompt.
+type ThinkingRefused struct {
+	// Bound reports that the provider says that the thinking is bound to another
+	// prompt. Otherwise its signature may be from another provider.
+	Bound bool
 }
 
 // DroppedBlock is a thinking block that a provider left out of the prompt.

@@ -39,4 +39,7 @@ type Exchange struct {
 	// Recovered describes the provider's refusal of a prompt as too long, nil if
 	// there was none.
 	Recovered *event.OverflowRecovered
+	// ThinkingLeftOut reports that the provider has refused thinking in the prompt and
+	// that it was sent again without.
+	ThinkingLeftOut bool
 }

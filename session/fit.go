@@ -172,6 +172,12 @@ func offersRecall(preamble []furl.Block) bool {
 // planRequest plans for the head and appends the reductions. It does not ask a model for a
 // summary; asked is the plan of a policy that has, or nil. The session is locked.
 func (s *Session) planRequest(ctx context.Context, in transact.Prompt, asked *modelPlan) (fit *Fit, err error) {
+	var refused *furl.Reduction
+	if in.ThinkingRefused != nil {
+		if refused, err = s.leaveOutThinking(in); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case asked != nil && !asked.outdated:
 		for _, red := range asked.plan.Reductions {
@@ -187,6 +193,12 @@ func (s *Session) planRequest(ctx context.Context, in transact.Prompt, asked *mo
 	}
 	if err != nil {
 		return nil, err
+	}
+	if refused != nil {
+		fit.Plan = withReduction(fit.Plan, refused, fit.Plan.Before)
+		fit.Plan.Steps = slices.Insert(slices.Clone(fit.Plan.Steps), 0, furl.PlanStep{
+			Stage: event.StageThinking, Skipped: "the provider refused thinking of earlier replies", Before: refused.Before, After: refused.After,
+		})
 	}
 	if o := in.Refused; o != nil {
 		fit.Plan.Steps = slices.Insert(fit.Plan.Steps, 0, furl.PlanStep{
@@ -235,7 +247,7 @@ func (s *Session) planWithReady(ctx context.Context, in transact.Prompt, asked *
 		}
 	}
 	if summary != nil {
-		plan = withSummary(plan, summary, before)
+		plan = withReduction(plan, summary, before)
 	}
 	return s.newFit(in, b, plan, counted), nil
 }

@@ -11,6 +11,8 @@ type modelLimits struct {
 	accepted int
 	// output reports whether max_tokens of a request counts towards the window.
 	output bool
+	// binds reports that the provider has refused thinking as bound to another prompt.
+	binds bool
 	// noHour reports that the provider refuses cache entries of one hour.
 	noHour bool
 }

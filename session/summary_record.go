@@ -70,7 +70,7 @@ func (s *Session) recordSummary(red *furl.Reduction) (*furl.Reduction, error) {
 
 // withSummary returns a plan with a summary that was recorded before it, for reports:
 // together they are the reductions of the request.
-func withSummary(plan *furl.Plan, red *furl.Reduction, before int) *furl.Plan {
+func withReduction(plan *furl.Plan, red *furl.Reduction, before int) *furl.Plan {
 	all := *plan
 	all.Before = before
 	all.Reductions = slices.Insert(slices.Clone(plan.Reductions), 0, red)

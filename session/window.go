@@ -29,11 +29,18 @@ func (s *Session) Model(name string) furl.Model {
 }
 
 // model is Model for a locked session.
-func (s *Session) model(name string) furl.Model { return s.all.modelFor(name, s.format(), &s.meta) }
+func (s *Session) model(name string) furl.Model {
+	meta := &s.meta
+	if s.newMeta != nil {
+		meta = s.newMeta
+	}
+	return s.all.modelFor(name, s.format(), meta)
+}
 
 // modelFor is Session.Model for a session with this metadata.
 func (a *shared) modelFor(name string, format furl.Format, meta *storage.Meta) furl.Model {
 	m := a.describe(name, format)
+	m.Thinking.Binds = m.Thinking.Binds || a.bindsThinking(name, meta)
 	if n, err := strconv.Atoi(meta.Settings[settingLimit]); err == nil && n > 0 {
 		m.Window = n
 		return m

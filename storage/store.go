@@ -110,6 +110,9 @@ type Meta struct {
 	// Windows are the context windows in tokens that an imported recording
 	// says its models had, by the models' names in requests.
 	Windows map[string]int `json:"windows,omitempty"`
+	// Binding are the models whose provider has refused thinking in this session, by
+	// their names in requests: they bind thinking to the prompt before it.
+	Binding []string `json:"binding,omitempty"`
 	// ToolShare is the share of tool definitions, from 0 to 1, in what the
 	// newest exchange sent besides messages.
 	ToolShare float64 `json:"tool_share,omitempty"`
@@ -178,6 +181,7 @@ const (
 func (m Meta) Clone() Meta {
 	m.Settings = maps.Clone(m.Settings)
 	m.Windows = maps.Clone(m.Windows)
+	m.Binding = slices.Clone(m.Binding)
 	m.Holds = slices.Clone(m.Holds)
 	m.Redactions = slices.Clone(m.Redactions)
 	if m.Ledger != nil {

@@ -37,6 +37,8 @@ func Describe(e event.Event, after int) (line, detail string, warning bool) {
 		line = fmt.Sprintf("Rewound to record %d", e.To)
 	case event.OverflowRecovered:
 		line, warning = "The provider refused the request as too long. A smaller one was sent.", true
+	case event.ThinkingRecovered:
+		line, warning = "The provider refused the reasoning of earlier replies. The request was sent without it.", true
 	case event.Warning:
 		line, warning = e.Text, true
 	}

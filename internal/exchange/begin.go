@@ -267,7 +267,7 @@ func (x *Exchange) appendRequest(t *tx) error {
 func (x *Exchange) prompt(t *tx) transact.Prompt {
 	return transact.Prompt{
 		Model: x.req.Model, Preamble: x.req.Preamble, Digest: x.req.PreambleDigest, MaxTokens: x.req.MaxTokens,
-		Tail: x.req.Messages[len(x.req.Messages)-x.incoming.tailLen:], Refused: x.overflow, Window: x.window,
+		Tail: x.req.Messages[len(x.req.Messages)-x.incoming.tailLen:], Refused: x.overflow, Window: x.window, ThinkingRefused: x.thinking,
 		DryRun: x.Dry, Unbound: x.Dry && x.lacksRecallTools(t), Cache: wire.For(x.req.Format).CacheRequest(x.req),
 		HourCache: x.hourCache,
 	}

@@ -29,6 +29,8 @@ type Exchange struct {
 	continueAt furl.Seq       // the record that the next request of the exchange follows
 	// overflow is the provider's error if it refused the prompt as too long.
 	overflow *protocol.Overflow
+	// thinking is the provider's error if it refused thinking in the prompt.
+	thinking *protocol.ThinkingRefused
 	window   int // the context window by that error; 0: unknown
 
 	hourCache protocol.HourCache // BeginOptions.HourCache

@@ -5,7 +5,7 @@
 //
 // A request passes through these files: decode.go, begin.go, match.go (which
 // session), attach.go and index.go (which position), recall.go (recall tools),
-// encode.go, commit.go, overflow.go, answer.go, exchange.go.
+// encode.go, commit.go, overflow.go, thinking.go, answer.go, exchange.go.
 package exchange
 
 import (

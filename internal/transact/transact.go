@@ -173,6 +173,10 @@ type Prompt struct {
 	// nil. Window is the context window by that error, 0 if unknown.
 	Refused *protocol.Overflow
 	Window  int
+	// ThinkingRefused is set if the provider has refused thinking in the prompt. All
+	// of it is then left out, unless the session hides nothing and its policy never
+	// does.
+	ThinkingRefused *protocol.ThinkingRefused
 	// Force plans even below the policy's trigger.
 	Force bool
 	// DryRun plans without recording the plan. The fit's view shows everything

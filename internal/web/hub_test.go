@@ -38,6 +38,7 @@ func TestSay(t *testing.T) {
 		{"event restored", event.Restored{Reduction: 4, Tokens: 900}, "Context Restored — ~900 tokens visible again"},
 		{"event rewound", event.Rewound{To: 7, Branch: 9}, "Rewound to record 7"},
 		{"event overflow_recovered", event.OverflowRecovered{Reported: 9, Limit: 8}, "The provider refused the request as too long. A smaller one was sent."},
+		{"event thinking_recovered", event.ThinkingRecovered{}, "The provider refused the reasoning of earlier replies. The request was sent without it."},
 		{"event warning", event.Warning{Code: "c", Text: "the window is unknown"}, "the window is unknown"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

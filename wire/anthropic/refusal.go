@@ -11,8 +11,9 @@ import (
 
 // The HTTP statuses and error types of refusals.
 const (
-	badRequest     = 400
-	entityTooLarge = 413
+	badRequest      = 400
+	entityTooLarge  = 413
+	tooManyRequests = 429
 
 	invalidRequest = "invalid_request_error"
 	tooLarge       = "request_too_large"
@@ -88,6 +89,36 @@ func ParseOverflow(status int, body []byte) (reported, limit int, ok bool) {
 	}
 	return 0, 0, false
 }
+
+// thinkingTexts identify a refusal of thinking in the prompt. Quotes are removed, because
+// gateways that wrap the message in their own write them differently.
+var thinkingTexts = []string{
+	"Invalid signature in thinking block",
+	"Invalid data in redacted_thinking block",
+	"blocks in the latest assistant message cannot be modified",
+}
+
+// parseThinkingRefused recognises an error that says that thinking in the prompt is not
+// valid there, nil if it is another error. Leaving out thinking does not help where the
+// error is that it is missing.
+//
+// The texts are those of the API and of the page "Fix a thinking block bound to a
+// different conversation" (platform.claude.com, 2026-11). Some gateways return them with
+// status 429.
+func parseThinkingRefused(status int, message string) *protocol.ThinkingRefused {
+	if status != badRequest && status != tooManyRequests {
+		return nil
+	}
+	message = quoteRemover.Replace(message)
+	for _, text := range thinkingTexts {
+		if strings.Contains(message, text) {
+			return &protocol.ThinkingRefused{Bound: strings.Contains(message, "bound to a different conversation")}
+		}
+	}
+	return nil
+}
+
+var quoteRemover = strings.NewReplacer("`", "", `\"`, "", `"`, "", "'", "")
 
 // parseError reads an error body; a body that is not JSON is the message.
 func parseError(body []byte) (typ, message string) {

@@ -178,6 +178,7 @@ func (d *draft) refuse(status int, body []byte) {
 	if reported, limit, ok := ParseOverflow(status, body); ok {
 		d.reply.Overflow = &protocol.Overflow{Tokens: reported, Limit: limit}
 	}
+	d.reply.ThinkingRefused = parseThinkingRefused(status, message)
 }
 
 // finish returns the reply. The draft can be extended further.

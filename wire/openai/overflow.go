@@ -91,6 +91,20 @@ func overflowText(message string) bool {
 	return false
 }
 
+// parseThinkingRefused recognises an error that says that reasoning in the prompt cannot be
+// read, nil if it is another error: OpenAI's code, and the text of Anthropic's models
+// through routers that speak Chat Completions.
+func parseThinkingRefused(e *apiError) *protocol.ThinkingRefused {
+	message := strings.NewReplacer("`", "", `\"`, "").Replace(e.message)
+	switch {
+	case e.code == "invalid_encrypted_content",
+		strings.Contains(message, "encrypted content") && strings.Contains(message, "could not be verified"),
+		strings.Contains(message, "Invalid signature in thinking block"):
+		return &protocol.ThinkingRefused{Bound: strings.Contains(message, "bound to a different conversation")}
+	}
+	return nil
+}
+
 func firstNumber(p *regexp.Regexp, s string) int {
 	found := p.FindStringSubmatch(s)
 	if found == nil {

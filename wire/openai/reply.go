@@ -52,6 +52,7 @@ func refused(reply *protocol.Reply, status int, body []byte) {
 	if reported, limit, ok := ParseOverflow(overflowStatus, body); ok {
 		reply.Overflow = &protocol.Overflow{Tokens: reported, Limit: limit}
 	}
+	reply.ThinkingRefused = parseThinkingRefused(&e)
 }
 
 // errorOf returns the error member of a large body: a failed response repeats

@@ -12,9 +12,10 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// Some providers refuse a prompt as too long only after their stream has started:
+// furl handles two refusals of a prompt itself: it is too long, or its thinking is not
+// valid there. Some providers refuse a prompt only after their stream has started:
 // in an event that follows events without content. So a stream is held back until
-// its first event with content. If that is the refusal, furl sends a shorter prompt
+// its first event with content. If that is such a refusal, furl sends another prompt
 // instead; otherwise the caller gets all events unchanged.
 
 // Limits of what is held back. Providers refuse a prompt within moments, and
@@ -24,31 +25,41 @@ const (
 	maxHeldTime  = 10 * time.Second
 )
 
-// recoverOverflow checks a reply before the caller reads it. If the prompt was
-// refused as too long and can be shortened, it sends the shorter prompt, once per
-// exchange. Any other reply is returned unread.
-func (t *Transport) recoverOverflow(q *modelRequest, x *exchange.Exchange, resp *http.Response) (*http.Response, error) {
-	if x.Session == nil || x.Dry || x.Recovered != nil || hasEncoding(resp) {
-		return resp, nil // not recoverable
+// recoverRefusal checks a reply before the caller reads it. A prompt that was refused as
+// too long is sent again shorter, and one whose thinking was refused is sent again without
+// thinking, each once per exchange. Any other reply is returned unread.
+func (t *Transport) recoverRefusal(q *modelRequest, x *exchange.Exchange, resp *http.Response) (*http.Response, error) {
+	for {
+		if x.Session == nil || x.Dry || x.Recovered != nil && x.ThinkingLeftOut || hasEncoding(resp) {
+			return resp, nil // not recoverable
+		}
+		switch refused := refusedPrompt(q.api, resp); {
+		case refused == nil:
+			return resp, nil
+		case x.Overflow(q.Context(), refused.Overflow):
+			t.o.Hooks.shortened(&x.Exchange)
+		case x.LeaveOutThinking(q.Context(), refused.ThinkingRefused):
+			t.o.Hooks.thinkingLeftOut(&x.Exchange)
+		default:
+			return resp, nil
+		}
+		_ = resp.Body.Close()
+		var err error
+		if resp, err = t.roundTrip(q, x); err != nil {
+			return resp, err
+		}
 	}
-	over := overflowOf(q.api, resp)
-	if over == nil || !x.Overflow(q.Context(), over) {
-		return resp, nil
-	}
-	_ = resp.Body.Close()
-	t.o.Hooks.shortened(&x.Exchange)
-	return t.roundTrip(q, x)
 }
 
 // maxErrorBody is the largest non-streamed reply, in bytes, that is searched for an
 // error although its status is not an error.
 const maxErrorBody = 64 << 10
 
-// overflowOf returns the overflow error in a reply, nil if it has none. The reply
-// can still be read from its beginning.
-func overflowOf(api wire.API, resp *http.Response) *protocol.Overflow {
+// refusedPrompt returns the reply that refuses a prompt for a reason that furl can remove, nil
+// if it is another reply. The reply can still be read from its beginning.
+func refusedPrompt(api wire.API, resp *http.Response) *protocol.Reply {
 	if resp.StatusCode < 400 && wire.IsStream(resp.Header.Get("Content-Type")) {
-		return overflowInStream(api, resp)
+		return refusedInStream(api, resp)
 	}
 	// Some servers send an error with status 200.
 	if resp.StatusCode < 400 && (resp.ContentLength < 0 || resp.ContentLength > maxErrorBody) {
@@ -60,10 +71,15 @@ func overflowOf(api wire.API, resp *http.Response) *protocol.Overflow {
 		return nil
 	}
 	reply, err := api.DecodeReply(resp.StatusCode, body)
-	if err != nil || reply.Refusal == nil {
+	if err != nil || !isRecoverable(reply) {
 		return nil
 	}
-	return reply.Overflow
+	return reply
+}
+
+// isRecoverable reports whether a reply refuses a prompt for a reason that furl can remove.
+func isRecoverable(reply *protocol.Reply) bool {
+	return reply.Refusal != nil && (reply.Overflow != nil || reply.ThinkingRefused != nil)
 }
 
 // withPrefix returns a body that starts with the bytes already read. It
@@ -80,9 +96,9 @@ type errReader struct{ err error }
 
 func (f errReader) Read([]byte) (int, error) { return 0, f.err }
 
-// overflowInStream is overflowOf for a stream. It reads up to the first event with
+// refusedInStream is refusedPrompt for a stream. It reads up to the first event with
 // content.
-func overflowInStream(api wire.API, resp *http.Response) *protocol.Overflow {
+func refusedInStream(api wire.API, resp *http.Response) *protocol.Reply {
 	s := &streamPrefix{api: api, asm: api.NewAssembler()}
 	s.events.Max = maxHeldBytes
 	hasContent := false
@@ -97,15 +113,15 @@ func overflowInStream(api wire.API, resp *http.Response) *protocol.Overflow {
 			}
 		}
 	}
-	return s.overflow
+	return s.refused
 }
 
 // streamPrefix reads the beginning of a stream.
 type streamPrefix struct {
-	api      wire.API
-	events   sse.Scanner
-	asm      protocol.Assembler
-	overflow *protocol.Overflow
+	api     wire.API
+	events  sse.Scanner
+	asm     protocol.Assembler
+	refused *protocol.Reply
 }
 
 // feed adds the next bytes and reports whether they contain an event with content.
@@ -129,8 +145,8 @@ func (s *streamPrefix) event(e sse.Event) bool {
 	if s.api.Silent(e.Type, e.Data) {
 		return false
 	}
-	if reply, err := s.asm.Reply(); err == nil && reply.Refusal != nil {
-		s.overflow = reply.Overflow
+	if reply, err := s.asm.Reply(); err == nil && isRecoverable(reply) {
+		s.refused = reply
 	}
 	return true
 }

@@ -36,10 +36,12 @@ func (c canned) RoundTrip(*http.Request) (*http.Response, error) {
 
 const tooMuch = `{"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`
 
-// An answer that says that the prompt was too long is known in all its shapes,
+// A refusal that furl handles is recognized in all its shapes,
 // and any answer is read whole afterwards.
-func TestTooLong(t *testing.T) {
+func TestRefusedPrompt(t *testing.T) {
 	const events, whole = "text/event-stream; charset=utf-8", "application/json"
+	signature := `{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid ` + "`signature` in `thinking`" + ` block"}}`
+	encrypted := `{"error":{"message":"The encrypted content gAAA...DQ== could not be verified.","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}}`
 	responses, chat, messages := openai.Responses, openai.Chat, anthropic.Codec
 	long := func(name, more string) string {
 		return "event: " + name + "\ndata: {\"type\":\"" + name + "\",\"response\":{\"id\":\"r\",\"instructions\":\"" + strings.Repeat("be good ", 20_000) + "\"" + more + "}}\n\n"
@@ -66,6 +68,11 @@ func TestTooLong(t *testing.T) {
 		{"another error", chat, canned{200, events, `data: {"error":{"message":"no","code":500}}` + "\n\n", false}, false},
 		{"Messages", messages, canned{200, events, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n" +
 			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: 201000 tokens > 200000 maximum\"}}\n\n", true}, true},
+		{"a signature", messages, canned{400, whole, signature, false}, true},
+		{"a signature in a stream", messages, canned{200, events, "event: error\ndata: " + signature + "\n\n", false}, true},
+		{"encrypted reasoning", responses, canned{400, whole, encrypted, false}, true},
+		{"encrypted reasoning in a stream", responses, canned{200, events, long("response.created", "") + "event: error\ndata: {\"type\":\"error\",\"code\":\"invalid_encrypted_content\",\"message\":\"no\"}\n\n", false}, true},
+		{"missing thinking", messages, canned{400, whole, `{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0.type: Expected ` + "`thinking` or `redacted_thinking`, but found `text`." + `"}}`, false}, false},
 		{"no stream at all", messages, canned{200, events, "\x00\xff no events here", false}, false},
 		{"cut JSON", messages, canned{200, events, `data: {"type":"err`, false}, false},
 		{"nothing", messages, canned{200, events, "", false}, false},
@@ -75,9 +82,9 @@ func TestTooLong(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			over := overflowOf(tc.codec, resp)
-			if (over != nil) != tc.want {
-				t.Errorf("%v", over)
+			refused := refusedPrompt(tc.codec, resp)
+			if (refused != nil) != tc.want {
+				t.Errorf("%v", refused)
 			}
 			if got, err := io.ReadAll(resp.Body); err != nil || string(got) != tc.body {
 				t.Errorf("%d bytes are left of %d: %v", len(got), len(tc.body), err)
