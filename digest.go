@@ -32,11 +32,12 @@ func (m *Message) Seal() { m.Digest = m.extend(Digest{}, true) }
 // Extend returns the chain of digests continued by the message. Chaining goes
 // block by block, so grouping blocks into other messages of the same role does
 // not change it. Blocks with Own set are left out. Leading instructions leave
-// the chain zero, because clients rewrite them. Record.Chain differs from it after
+// the chain zero, because clients rewrite them. A compaction begins a new chain, because
+// clients may leave out what it replaced. Record.Chain differs from it after
 // a call that furl answered in Chat Completions, where the client has the text
 // before and after the call as one.
 func (m *Message) Extend(chain Digest) Digest {
-	if chain.IsZero() && (m.Role == RoleSystem || m.Role == RoleDeveloper) {
+	if chain.IsZero() && (m.Role == RoleSystem || m.Role == RoleDeveloper) && !m.HasCompaction() {
 		return chain
 	}
 	return m.extend(chain, false)
@@ -49,6 +50,9 @@ func (m *Message) extend(chain Digest, own bool) Digest {
 		b := &m.Blocks[i]
 		if b.Kind == KindThinking || b.Own && !own {
 			continue
+		}
+		if b.IsCompaction() {
+			chain = Digest{}
 		}
 		d.digest(chain)
 		b.canonical(d, m)

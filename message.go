@@ -125,6 +125,28 @@ type Block struct {
 // observation, which has no call id.
 func (b *Block) IsResult() bool { return b.Kind == KindResult || b.Observation }
 
+// IsCompaction reports whether the block is a provider's own summary, which both providers
+// call a compaction. The provider reads nothing before the newest one, so a client may send
+// it without what it replaced. Only the provider can read the secret in it. A block without
+// an id and with hardly any secret is not unique, and does not count.
+func (b *Block) IsCompaction() bool {
+	return b.Kind == KindOpaque && (b.Name == "compaction" || b.Name == "compaction_summary") &&
+		(b.Signature >= minCompaction || b.Signature > 0 && b.ID != "")
+}
+
+// minCompaction is the length in bytes of a secret that no two compactions share.
+const minCompaction = 32
+
+// HasCompaction reports whether a block of the message is a compaction.
+func (m *Message) HasCompaction() bool {
+	for i := range m.Blocks {
+		if m.Blocks[i].IsCompaction() {
+			return true
+		}
+	}
+	return false
+}
+
 // observes reports whether a message of the user starts with an observation.
 func (m *Message) observes() bool {
 	return m.Role == RoleUser && len(m.Blocks) > 0 && m.Blocks[0].Observation

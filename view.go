@@ -140,7 +140,8 @@ type Unit struct {
 	// instructions.
 	Newest, Preamble bool
 	// Protected marks what no policy may hide: leading instructions, the newest
-	// user text, the newest step, a step with an open call, and what is pinned.
+	// user text, the newest step, a step with an open call, a compaction by the provider,
+	// and what is pinned.
 	Protected bool
 
 	spans  []interval // what a mark represents
@@ -396,11 +397,13 @@ func (b *viewer) protect() {
 	for i := range units {
 		u := &units[i]
 		for j := u.lo; j < u.hi; j++ {
-			if sb := &b.v.blocks[j]; sb.Block.Deferred {
+			sb := &b.v.blocks[j]
+			if sb.Block.Deferred {
 				sb.Hold, u.Hold = max(sb.Hold, Keep), max(u.Hold, Keep)
 			}
+			u.Protected = u.Protected || sb.Block.IsCompaction()
 		}
-		u.Protected = u.Preamble || u.Newest || u.Open || u.Hold == Pin
+		u.Protected = u.Protected || u.Preamble || u.Newest || u.Open || u.Hold == Pin
 	}
 }
 

@@ -44,6 +44,12 @@ func (t *Transport) modelRequestOf(r *http.Request) *modelRequest {
 	return &modelRequest{Request: r, api: api, count: count}
 }
 
+// compacts reports whether a request asks the provider for a compaction.
+func (q *modelRequest) compacts(req *protocol.Request) bool {
+	path := q.api.CompactPath()
+	return path != "" && strings.HasSuffix(strings.TrimSuffix(q.URL.Path, "/"), path) || q.api.AsksCompaction(req)
+}
+
 // headerIsTrue reports whether a header of a request is true.
 func headerIsTrue(r *http.Request, name string) bool {
 	on, _ := strconv.ParseBool(r.Header.Get(name))
@@ -79,7 +85,7 @@ func (t *Transport) beginExchange(q *modelRequest, body []byte) (x *exchange.Exc
 		t.o.Hooks.passed(PassedAuxiliary, nil)
 		return nil, nil
 	}
-	o := exchange.BeginOptions{Hints: h, Commands: commands, Recall: exchange.KeepRecall, DryRun: t.o.DryRun || headerIsTrue(q.Request, HeaderDryRun), HourCache: t.o.HourCache, Peek: q.count}
+	o := exchange.BeginOptions{Hints: h, Commands: commands, Recall: exchange.KeepRecall, DryRun: t.o.DryRun || headerIsTrue(q.Request, HeaderDryRun), HourCache: t.o.HourCache, Peek: q.count, Compact: q.compacts(req)}
 	if t.o.Recall {
 		o.Recall = exchange.OfferRecall
 	}
@@ -122,7 +128,7 @@ func isAuxiliary(req *protocol.Request, h protocol.Hints) bool {
 		return false
 	}
 	for i := range req.Messages {
-		if req.Messages[i].Role == furl.RoleAssistant {
+		if req.Messages[i].Role == furl.RoleAssistant || req.Messages[i].HasCompaction() {
 			return false
 		}
 	}

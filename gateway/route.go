@@ -39,6 +39,7 @@ func (g *Gateway) routes() {
 			g.handle(prefix, "/v1/chat/completions", &route{codec: chat, up: up})
 			g.handle(prefix, "/deployments/{deployment}/chat/completions", &route{codec: chat, up: up})
 			g.handle(prefix, "/v1/responses", &route{codec: responses, up: up})
+			g.handle(prefix, "/v1/responses/compact", &route{codec: responses, up: up})
 		}
 		pass := func(w http.ResponseWriter, r *http.Request) { g.passThrough(w, r, prefix) }
 		if prefix != "" { // otherwise ServeMux would redirect to the path with a slash

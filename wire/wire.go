@@ -34,6 +34,12 @@ type API interface {
 	// CountPath returns the end of the path of requests that count the tokens
 	// of a prompt, "" if the provider has no such path.
 	CountPath() string
+	// CompactPath returns the end of the path of requests for a compaction: the provider
+	// replies with the messages that replace the history. It is "" if the provider has no
+	// such path.
+	CompactPath() string
+	// AsksCompaction reports whether a request to the other path asks for a compaction.
+	AsksCompaction(req *protocol.Request) bool
 	// List returns the field of a request that contains its messages.
 	List() string
 
@@ -168,11 +174,15 @@ func For(format furl.Format) API {
 }
 
 // ForPath returns the API of requests to a path, nil if no format uses the path.
-// count reports whether the requests count the tokens of a prompt.
+// count reports whether the requests count the tokens of a prompt. Requests for a
+// compaction are like others: they have the whole history, and a reply.
 func ForPath(path string) (api API, count bool) {
 	path = strings.TrimSuffix(path, "/")
 	for _, api := range all {
 		if strings.HasSuffix(path, api.Path()) {
+			return api, false
+		}
+		if p := api.CompactPath(); p != "" && strings.HasSuffix(path, p) {
 			return api, false
 		}
 		if p := api.CountPath(); p != "" && strings.HasSuffix(path, p) {

@@ -51,6 +51,10 @@ func (t *tx) attach(in *incoming) error {
 			return err
 		}
 	}
+	matched, err := t.followCompaction(in, msgs, matched, c)
+	if err != nil {
+		return err
+	}
 	shared := t.Log().Head()
 	in.newMessages = len(msgs) - matched
 	for i := range msgs[matched:] {
@@ -117,7 +121,7 @@ func (t *tx) recordClientChanges(in *incoming, c furl.Counter) error {
 // pairMessages pairs the request's messages with those of the current path.
 func (t *tx) pairMessages(in *incoming) {
 	st, msgs := t.Log().State(), in.req.Messages
-	if in.pairs = pair(st, in.chains, msgs); in.reworded {
+	if in.pairs = pair(st, in); in.reworded {
 		in.pairs.markReworded(st, msgs)
 	}
 }

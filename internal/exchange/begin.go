@@ -40,6 +40,9 @@ type BeginOptions struct {
 	// thinking that is bound to a prompt without them is removed. No model is asked
 	// for a summary.
 	DryRun bool
+	// Compact is set for a request for a compaction: the client's next request continues
+	// from its reply, and waits until that is recorded.
+	Compact bool
 	// Peek records nothing. It is for requests that count the tokens of a prompt.
 	// Body has the session's existing reductions, and no new plan is made except
 	// for a dry run. Done and Drop do nothing.
@@ -57,7 +60,7 @@ type BeginOptions struct {
 //
 // The caller must end each exchange with Done or Drop.
 func (a *Sessions) Begin(ctx context.Context, req *protocol.Request, o BeginOptions) (*Exchange, error) {
-	x := &Exchange{Exchange: session.Exchange{Body: req.Body, Dry: o.DryRun}, all: a, original: req, req: req, hourCache: o.HourCache}
+	x := &Exchange{Exchange: session.Exchange{Body: req.Body, Dry: o.DryRun}, all: a, original: req, req: req, hourCache: o.HourCache, compacts: o.Compact}
 	if o.Peek {
 		return a.peek(ctx, x, &o)
 	}

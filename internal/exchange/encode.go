@@ -45,7 +45,15 @@ func reindexed(req *protocol.Request, v *furl.View, pairs pairing) *furl.View {
 			extra = extra[1:]
 		}
 	}
+	started := false
 	for _, sh := range v.Messages {
+		if sh.Index < 0 && sh.By != 0 && sh.By == pairs.mark {
+			for i := 0; i < pairs.start && !started; i++ {
+				out.Messages = append(out.Messages, shownAsSent(&req.Messages[i], i))
+			}
+			started = true
+			continue
+		}
 		if sh.Index >= 0 {
 			switch to := pairs.to[sh.Index]; to {
 			case notSent:

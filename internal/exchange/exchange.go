@@ -34,6 +34,7 @@ type Exchange struct {
 	window   int // the context window by that error; 0: unknown
 
 	hourCache protocol.HourCache // BeginOptions.HourCache
+	compacts  bool               // BeginOptions.Compact
 
 	offered []string // recall tools in Body
 	rounds  int      // replies with calls of recall tools
@@ -75,7 +76,13 @@ func (x *Exchange) recordReply(ctx context.Context, reply *protocol.Reply) error
 	}
 	x.Fit.Received, x.Fit.Sent = x.original, sent
 	defer x.forgetBodies()
-	if err := x.Session.Observe(ctx, x.Fit, reply); err != nil {
+	record := x.Session.Observe
+	if compacts(reply) {
+		record = func(ctx context.Context, _ *session.Fit, reply *protocol.Reply) error {
+			return x.recordCompacted(ctx, reply)
+		}
+	}
+	if err := record(ctx, x.Fit, reply); err != nil {
 		return fmt.Errorf("record reply: %w", err)
 	}
 	return nil

@@ -141,15 +141,20 @@ type pairing struct {
 	hasOwn     bool  // the path has messages with Own set, which are not in the request
 	// reworded are the messages of the path that the client has with other blocks.
 	reworded map[int]bool
+	// mark is the reduction that records a compaction by the provider; 0: none. The
+	// first start messages of the request are sent in its place.
+	mark  furl.Seq
+	start int
 }
 
 // pair maps the messages of a path to those of a request with the same chain at its
 // end. Where the client has grouped blocks into messages differently, the messages
 // between two common chains are regrouped.
-func pair(s *furl.State, chains []furl.Digest, msgs []furl.Message) pairing {
+func pair(s *furl.State, in *incoming) pairing {
+	chains, msgs := in.chains, in.req.Messages
 	n := s.Len()
 	p := pairing{to: make([]int, n), identity: n == len(msgs)}
-	i, j := 0, 0
+	i, j := p.pairCompaction(s, in)
 	looked := 0 // no message with Own set is between i and looked
 	for i < n && j < len(msgs) {
 		if i >= looked {

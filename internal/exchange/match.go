@@ -163,10 +163,10 @@ func matchableChains(msgs []furl.Message, chains []furl.Digest) []furl.Digest {
 }
 
 // firstReply returns the index of the first assistant message with content other
-// than thinking, -1 if there is none.
+// than thinking, or of the first compaction, -1 if there is none.
 func firstReply(msgs []furl.Message) int {
 	for i := range msgs {
-		if msgs[i].Role == furl.RoleAssistant && !fingerprint.AddsNothing(&msgs[i]) {
+		if fingerprint.FromModel(&msgs[i]) {
 			return i
 		}
 	}

@@ -117,8 +117,8 @@ const maxCandidates = 8
 // returns nil if there is none.
 func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (*session.Session, error) {
 	first := firstReply(in.req.Messages)
-	if first < 1 || in.chains[first-1].IsZero() {
-		return nil, nil
+	if first < 1 || in.chains[first-1].IsZero() || in.req.Messages[first].HasCompaction() {
+		return nil, nil // the questions before a compaction do not identify it
 	}
 	found, err := a.Match(ctx, in.chains[first-1:first], maxCandidates)
 	if err != nil {

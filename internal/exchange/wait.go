@@ -59,6 +59,9 @@ func (t *tx) pendingIn(in *incoming) <-chan struct{} {
 		return nil
 	}
 	t.index.update(t.Log())
+	if end := t.awaitsCompaction(in); end != nil {
+		return end
+	}
 	pl := t.locate(in)
 	if pl.matched == len(in.chains)-in.tailLen || in.req.Messages[pl.matched].Role != furl.RoleAssistant {
 		return nil
@@ -108,14 +111,14 @@ func (a *Sessions) pendingReply(in *incoming) (end <-chan struct{}) {
 			begins[in.chains[i-1]] = true
 		}
 	}
-	if len(begins) == 0 {
+	if len(begins) == 0 && lastCompaction(in.req.Messages) < 0 {
 		return nil
 	}
 	for _, s := range a.InMemory() {
 		if !inside(s).InUse() {
 			continue
 		}
-		a.read(s, func(t *tx) { end = t.pendingWith(begins, in.hints.Hint) })
+		a.read(s, func(t *tx) { end = t.pendingWith(begins, in) })
 		if end != nil {
 			return end
 		}
@@ -124,9 +127,10 @@ func (a *Sessions) pendingReply(in *incoming) (end <-chan struct{}) {
 }
 
 // pendingWith returns the end of an exchange of the session whose request has
-// one of these chains at its end. It is nil if there is none or the hints
-// differ.
-func (t *tx) pendingWith(chains map[furl.Digest]bool, hint string) <-chan struct{} {
+// one of these chains at its end, or may bring the history's compaction. It is nil if
+// there is none or the hints differ.
+func (t *tx) pendingWith(chains map[furl.Digest]bool, in *incoming) <-chan struct{} {
+	hint := in.hints.Hint
 	if own := t.Meta().Hint; hint != "" && own != "" && own != hint {
 		return nil
 	}
@@ -135,5 +139,5 @@ func (t *tx) pendingWith(chains map[furl.Digest]bool, hint string) <-chan struct
 			return x.done
 		}
 	}
-	return nil
+	return t.awaitsCompaction(in)
 }

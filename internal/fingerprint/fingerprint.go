@@ -96,3 +96,9 @@ func AddsNothing(m *furl.Message) bool {
 	}
 	return true
 }
+
+// FromModel reports whether a message has content of the model by which a history can be
+// recognized: a reply, or a compaction by the provider.
+func FromModel(m *furl.Message) bool {
+	return m.Role == furl.RoleAssistant && !AddsNothing(m) || m.HasCompaction()
+}

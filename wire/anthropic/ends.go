@@ -1,7 +1,21 @@
 package anthropic
 
+import (
+	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
+)
+
 // CountPath implements wire.API.
 func (codec) CountPath() string { return "/messages/count_tokens" }
+
+// CompactPath implements wire.API: compactions are asked for by a field of ordinary
+// requests.
+func (codec) CompactPath() string { return "" }
+
+// AsksCompaction implements wire.API.
+func (codec) AsksCompaction(req *protocol.Request) bool {
+	return len(rawjson.Field(req.Fields(), "compaction")) > 0
+}
 
 // Ends implements wire.API.
 func (codec) Ends(event string, _ []byte) bool { return event == "message_stop" || event == "error" }

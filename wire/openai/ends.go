@@ -1,12 +1,31 @@
 package openai
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/furlhq/furl/protocol"
+)
 
 // CountPath implements wire.API: Chat Completions has none.
 func (chat) CountPath() string { return "" }
 
 // CountPath implements wire.API. That of Responses is not supported.
 func (responses) CountPath() string { return "" }
+
+// CompactPath implements wire.API: Chat Completions has none.
+func (chat) CompactPath() string { return "" }
+
+// CompactPath implements wire.API.
+func (responses) CompactPath() string { return "/responses/compact" }
+
+// AsksCompaction implements wire.API.
+func (chat) AsksCompaction(*protocol.Request) bool { return false }
+
+// AsksCompaction implements wire.API: the last item is a compaction_trigger.
+func (responses) AsksCompaction(req *protocol.Request) bool {
+	n := len(req.Messages)
+	return n > 0 && len(req.Messages[n-1].Blocks) == 1 && req.Messages[n-1].Blocks[0].Name == "compaction_trigger"
+}
 
 // Ends implements wire.API.
 func (chat) Ends(event string, data []byte) bool {
