@@ -162,10 +162,22 @@ func readBody(r *http.Request, limit int64) (data []byte, whole bool, err error)
 func withBody(r *http.Request, body []byte) *http.Request {
 	out := withoutOwnHeaders(r)
 	out.ContentLength = int64(len(body))
-	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	out.GetBody = func() (io.ReadCloser, error) { return &memoryBody{bytes.NewReader(body), body}, nil }
 	out.Body, _ = out.GetBody()
 	return out
 }
+
+// memoryBody is a body in memory.
+type memoryBody struct {
+	*bytes.Reader
+	data []byte
+}
+
+// Bytes returns the whole body, also after it was read.
+func (b *memoryBody) Bytes() []byte { return b.data }
+
+// Close does nothing.
+func (b *memoryBody) Close() error { return nil }
 
 // withReader returns a copy of a request whose body starts with the bytes already
 // read, without furl's headers.

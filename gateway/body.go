@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -67,51 +68,116 @@ func readAll(in io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-// readBody returns the whole body of a request without its content encoding,
-// and the headers to send with it. Its memory stays acquired from g.bodyMemory
-// until the call ends. A large body of known length waits for memory once its
-// first bytes have arrived.
-func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (body []byte, header http.Header, err error) {
+// receivedBody is the body of a request.
+type receivedBody struct {
+	data   []byte      // without its content encoding
+	header http.Header // to send with data
+	// packed is the body as received, and encoding its content encoding. They are
+	// empty without one.
+	packed   []byte
+	encoding string
+}
+
+// readBody returns the whole body of a request. Its memory stays acquired from
+// g.bodyMemory until the call ends. A large body of known length waits for memory
+// once its first bytes have arrived.
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (*receivedBody, error) {
 	if r.ContentLength > g.o.MaxBody {
-		return nil, nil, tooLarge(g.o.MaxBody)
+		return nil, tooLarge(g.o.MaxBody)
 	}
-	budgeted := &budgetedReader{budget: g.bodyMemory, reserve: func(n int64) error { return g.acquire(r.Context(), g.bodyMemory, n) }}
-	if r.Header.Get("Content-Encoding") == "" {
-		budgeted.length = r.ContentLength
-	}
-	callOf(r.Context()).onEnd(budgeted.release)
-	header = maps.Clone(r.Header)
-	r.Body = g.newPacedBody(w, r)
-	in := io.Reader(http.MaxBytesReader(w, r.Body, g.o.MaxBody))
-	switch encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))); encoding {
-	case "", "identity":
-	case "gzip":
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, nil, bodyError(fmt.Errorf("invalid gzip: %w", err))
-		}
-		in = z
-		header.Del("Content-Encoding")
-	case "zstd":
-		z, err := zstd.NewReader(in, zstd.WithDecoderMaxMemory(uint64(g.o.MaxBody)), zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			return nil, nil, fmt.Errorf("invalid zstd body: %w", err)
-		}
-		defer z.Close()
-		in = z
-		header.Del("Content-Encoding")
+	encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding")))
+	switch encoding {
+	case "identity":
+		encoding = ""
+	case "", "gzip", "zstd":
 	default:
-		return nil, nil, &statusError{http.StatusUnsupportedMediaType, fmt.Errorf("unsupported Content-Encoding %q: expected gzip, zstd or none", encoding)}
+		return nil, &statusError{http.StatusUnsupportedMediaType, fmt.Errorf("unsupported Content-Encoding %q: expected gzip, zstd or none", encoding)}
 	}
-	budgeted.Reader = in
-	body, err = readAll(io.LimitReader(budgeted, g.o.MaxBody+1), r.ContentLength)
-	if err == nil && int64(len(body)) > g.o.MaxBody {
+	r.Body = g.newPacedBody(w, r)
+	body := &receivedBody{header: maps.Clone(r.Header)}
+	var err error
+	if body.data, err = g.readWhole(r.Context(), http.MaxBytesReader(w, r.Body, g.o.MaxBody), r.ContentLength); err != nil {
+		return nil, bodyError(err)
+	}
+	if encoding == "" {
+		return body, nil
+	}
+	body.packed, body.encoding = body.data, encoding
+	body.header.Del("Content-Encoding")
+	if body.data, err = g.unpack(r.Context(), body.packed, encoding); err != nil {
+		return nil, bodyError(err)
+	}
+	return body, nil
+}
+
+// readWhole reads up to Options.MaxBody bytes, and acquires the memory for them until
+// the call ends. length is that of the whole if it is known, else 0 or less.
+func (g *Gateway) readWhole(ctx context.Context, in io.Reader, length int64) ([]byte, error) {
+	budgeted := &budgetedReader{Reader: in, budget: g.bodyMemory, length: length, reserve: func(n int64) error { return g.acquire(ctx, g.bodyMemory, n) }}
+	callOf(ctx).onEnd(budgeted.release)
+	data, err := readAll(io.LimitReader(budgeted, g.o.MaxBody+1), length)
+	if err == nil && int64(len(data)) > g.o.MaxBody {
 		err = tooLarge(g.o.MaxBody)
 	}
-	if err != nil {
-		return nil, nil, bodyError(err)
+	return data, err
+}
+
+// zstdWindow is the smallest window of a decoder, in bytes. A frame may have a window
+// as large as the first one's.
+const zstdWindow = 2 << 20
+
+// unpack returns a compressed body without its content encoding.
+func (g *Gateway) unpack(ctx context.Context, packed []byte, encoding string) ([]byte, error) {
+	if encoding == "gzip" {
+		z, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			return nil, fmt.Errorf("invalid gzip: %w", err)
+		}
+		// A gzip stream ends with the length of its content, modulo 2³².
+		length := int64(binary.LittleEndian.Uint32(packed[len(packed)-4:]))
+		return g.readWhole(ctx, z, min(length, g.o.MaxBody+1))
 	}
-	return body, header, nil
+	var first zstd.Header // its sizes are only what the client says
+	if err := first.Decode(packed); err != nil {
+		return nil, fmt.Errorf("invalid zstd: %w", err)
+	}
+	size := int64(min(first.FrameContentSize, uint64(g.o.MaxBody+1))) // 0: unknown
+	declared := first.WindowSize
+	if first.SingleSegment {
+		declared = first.FrameContentSize
+	}
+	window := min(max(declared, zstdWindow), uint64(g.o.MaxBody))
+	// The decoder allocates the window in addition to the body.
+	if err := g.acquire(ctx, g.bodyMemory, int64(window)); err != nil {
+		return nil, err
+	}
+	defer g.bodyMemory.Release(int64(window))
+	z, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderMaxMemory(uint64(g.o.MaxBody)), zstd.WithDecoderMaxWindow(window),
+		zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return nil, fmt.Errorf("invalid zstd: %w", err)
+	}
+	defer z.Close()
+	return g.readWhole(ctx, z, size)
+}
+
+// asReceived returns a request with its body as the client has compressed it, if furl
+// has changed nothing in it.
+func (b *receivedBody) asReceived(r *http.Request) *http.Request {
+	if b.encoding == "" {
+		return r
+	}
+	body, ok := r.Body.(interface{ Bytes() []byte })
+	if !ok || !bytes.Equal(body.Bytes(), b.data) {
+		return r
+	}
+	out := *r
+	out.Header = maps.Clone(r.Header)
+	out.Header.Set("Content-Encoding", b.encoding)
+	out.ContentLength = int64(len(b.packed))
+	out.GetBody = func() (io.ReadCloser, error) { return &requestBody{bytes.NewReader(b.packed), b.packed}, nil }
+	out.Body, _ = out.GetBody()
+	return &out
 }
 
 func tooLarge(max int64) error {

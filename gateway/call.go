@@ -36,6 +36,7 @@ type call struct {
 	began                   bool // a new session was counted
 	local                   bool // furl has responded, and the request is not sent
 	trace                   requestSpan
+	received                *receivedBody
 	r                       *http.Request
 	rt                      *route
 	took                    time.Duration // until the response to the client ended
@@ -116,7 +117,7 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	began := time.Now()
-	resp, err := c.rt.up.RoundTrip(r)
+	resp, err := c.rt.up.RoundTrip(c.received.asReceived(r))
 	c.firstByte = time.Since(began)
 	return resp, err
 }

@@ -52,10 +52,9 @@ func (g *Gateway) destination(r *http.Request) destination {
 		return destination{route: &route{codec: wire.For(furl.FormatAnthropic), up: g.up.Anthropic}}
 	case api == anthropicAPI:
 		return destination{&route{codec: wire.For(furl.FormatAnthropic)}, noUpstream("Anthropic", "anthropic")}
-	case api == openaiAPI && g.up.OpenAI != nil:
-		return destination{route: &route{codec: wire.For(furl.FormatChat), up: g.up.OpenAI}}
 	case api == openaiAPI:
-		return destination{&route{codec: wire.For(furl.FormatChat)}, noUpstream("OpenAI", "openai")}
+		up, refusal := g.up.openAI(r.Header)
+		return destination{&route{codec: wire.For(furl.FormatChat), up: up}, refusal}
 	}
 	return destination{&route{codec: wire.For(furl.FormatChat)}, ambiguousPath}
 }
@@ -84,6 +83,8 @@ func (g *Gateway) unprefixedAPI(r *http.Request, path string) providerAPI {
 	switch {
 	case api == anthropicAPI, api == openaiAPI:
 		return api
+	case r.Header.Get(headerChatGPT) != "":
+		return openaiAPI
 	case g.up.OpenAI == nil:
 		return anthropicAPI
 	case g.up.Anthropic == nil:

@@ -10,6 +10,9 @@ func (g *Gateway) Summarizing() int {
 	return len(g.summaries.cancels)
 }
 
+// BodyMemory returns the memory that is acquired for bodies of requests, in bytes.
+func (g *Gateway) BodyMemory() int64 { return g.bodyMemory.Used() }
+
 // Held returns the number of requests that are held to keep prompt caches alive, and
 // their size.
 func (g *Gateway) Held() (requests, bytes int) {

@@ -34,6 +34,31 @@ type Upstreams struct {
 	// Anthropic serves the Messages API, OpenAI the Chat Completions and
 	// Responses APIs. The APIs of a nil upstream are refused.
 	Anthropic, OpenAI *upstream.Client
+	// ChatGPT serves the Responses API to people who signed in with ChatGPT. It gets
+	// the requests with the header chatgpt-account-id, and OpenAI the others.
+	ChatGPT *upstream.Client
+}
+
+// headerChatGPT is the header with the account of a login with ChatGPT. Codex sends it.
+const headerChatGPT = "Chatgpt-Account-Id"
+
+// openAI returns the upstream for a request with these headers to OpenAI's APIs, and
+// the refusal if there is none.
+func (up *Upstreams) openAI(h http.Header) (*upstream.Client, *protocol.Refusal) {
+	switch {
+	case h.Get(headerChatGPT) != "" && up.ChatGPT != nil:
+		return up.ChatGPT, nil
+	case h.Get(headerChatGPT) != "":
+		return nil, noChatGPT
+	case up.OpenAI != nil:
+		return up.OpenAI, nil
+	}
+	return nil, noUpstream("OpenAI", "openai")
+}
+
+var noChatGPT = &protocol.Refusal{
+	Status:  http.StatusNotFound,
+	Message: "furl: no provider is configured for a login with ChatGPT, and the request was not sent; set gateway.chatgpt in the configuration, or --chatgpt, or sign in with an API key",
 }
 
 // Options are the settings of a Gateway. The zero value suits a gateway for one
@@ -161,7 +186,7 @@ type Gateway struct {
 }
 
 // ErrNoUpstream is the error of New without an upstream and without a page.
-var ErrNoUpstream = errors.New("no upstream configured: set gateway.anthropic or gateway.openai")
+var ErrNoUpstream = errors.New("no upstream configured: set gateway.anthropic, gateway.openai or gateway.chatgpt")
 
 // New returns a Gateway that records in sessions. Without upstreams, it serves only
 // Options.Page and furl's API. The caller closes sessions and
@@ -187,7 +212,7 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 // init validates the options, sets defaults, and initializes the fields that
 // depend on them.
 func (g *Gateway) init() error {
-	if g.up.Anthropic == nil && g.up.OpenAI == nil && g.o.Page == nil {
+	if g.up == (Upstreams{}) && g.o.Page == nil {
 		return ErrNoUpstream
 	}
 	for _, o := range g.o.Origins {

@@ -28,11 +28,13 @@ func (g *Gateway) serveModel(w http.ResponseWriter, r *http.Request, rt *route) 
 	}
 	c.onEnd(end)
 	tenant := identityOf(r.Context()).Tenant
-	body, header, err := g.readBody(c, r)
+	received, err := g.readBody(c, r)
 	if err != nil {
 		g.refuse(c, rt, refusalOf(err))
 		return
 	}
+	c.received = received
+	body, header := received.data, received.header
 	size := int64(len(body))
 	c.onEnd(func() { g.counts(tenant, size+c.written) })
 	// The slot is taken after the body is read, so that clients that never send

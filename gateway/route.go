@@ -35,11 +35,11 @@ func (g *Gateway) routes() {
 			g.handle(prefix, "/v1/messages", &route{codec: messages, up: up})
 			g.handle(prefix, "/v1/messages/count_tokens", &route{codec: messages, up: up, count: true})
 		}
-		if up := g.up.OpenAI; up != nil && only != anthropicAPI {
-			g.handle(prefix, "/v1/chat/completions", &route{codec: chat, up: up})
-			g.handle(prefix, "/deployments/{deployment}/chat/completions", &route{codec: chat, up: up})
-			g.handle(prefix, "/v1/responses", &route{codec: responses, up: up})
-			g.handle(prefix, "/v1/responses/compact", &route{codec: responses, up: up})
+		if (g.up.OpenAI != nil || g.up.ChatGPT != nil) && only != anthropicAPI {
+			g.handle(prefix, "/v1/chat/completions", &route{codec: chat})
+			g.handle(prefix, "/deployments/{deployment}/chat/completions", &route{codec: chat})
+			g.handle(prefix, "/v1/responses", &route{codec: responses})
+			g.handle(prefix, "/v1/responses/compact", &route{codec: responses})
 		}
 		pass := func(w http.ResponseWriter, r *http.Request) { g.passThrough(w, r, prefix) }
 		if prefix != "" { // otherwise ServeMux would redirect to the path with a slash
@@ -57,10 +57,20 @@ func (g *Gateway) routes() {
 
 // handle registers a path of a provider's API, also without the version or with
 // the version twice, as some clients' base URLs make it, and with a trailing
-// slash. Azure sends the version in a query parameter instead of the path.
+// slash. Azure sends the version in a query parameter instead of the path. A route
+// without an upstream is one of OpenAI's APIs: the request's headers decide.
 func (g *Gateway) handle(prefix, path string, rt *route) {
 	path, versioned := strings.CutPrefix(path, "/v1")
 	h := func(w http.ResponseWriter, r *http.Request) {
+		rt := rt
+		if rt.up == nil {
+			up, refusal := g.up.openAI(r.Header)
+			if refusal != nil {
+				g.passThrough(w, r, prefix) // which refuses it
+				return
+			}
+			rt = &route{codec: rt.codec, up: up}
+		}
 		r.URL.Path = strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, prefix), "/")
 		r.URL.RawPath = ""
 		for strings.HasPrefix(r.URL.Path, "/v1/v1/") {

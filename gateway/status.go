@@ -24,9 +24,10 @@ type Status struct {
 	// NotReady is why the gateway is not ready to serve, "" if it is ready.
 	NotReady string `json:"not_ready,omitempty"`
 	DryRun   bool   `json:"dry_run"`
-	// Anthropic and OpenAI are the upstream addresses, "" if not configured.
+	// Anthropic, OpenAI and ChatGPT are the upstream addresses, "" if not configured.
 	Anthropic string `json:"anthropic,omitempty"`
 	OpenAI    string `json:"openai,omitempty"`
+	ChatGPT   string `json:"chatgpt,omitempty"`
 	// CertificateExpires is when the gateway's certificate expires, zero if its
 	// connections are not encrypted.
 	CertificateExpires time.Time `json:"certificate_expires,omitzero"`
@@ -71,7 +72,7 @@ type Totals struct {
 func (g *Gateway) status(r *http.Request) (any, error) {
 	st := &Status{
 		Version: g.o.Version, Started: g.started, Now: g.o.Now().UTC(), NotReady: g.notReady(r.Context()), DryRun: g.o.DryRun,
-		Anthropic: addressOf(g.up.Anthropic), OpenAI: addressOf(g.up.OpenAI),
+		Anthropic: addressOf(g.up.Anthropic), OpenAI: addressOf(g.up.OpenAI), ChatGPT: addressOf(g.up.ChatGPT),
 		Keys: g.guard.required, Tenants: len(g.o.TenantSecret) > 0,
 	}
 	if g.o.Certificate != nil {

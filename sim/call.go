@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/furlhq/furl/protocol"
 )
 
@@ -73,7 +75,16 @@ func (c *call) read() ([]byte, error) {
 	if n := c.r.ContentLength; n > 0 && n <= maxBody {
 		buf.Grow(int(n) + bytes.MinRead)
 	}
-	n, err := buf.ReadFrom(io.LimitReader(c.r.Body, maxBody+1))
+	in := io.Reader(c.r.Body)
+	if c.r.Header.Get("Content-Encoding") == "zstd" { // Codex, signed in with ChatGPT
+		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBody))
+		if err != nil {
+			return nil, err
+		}
+		defer z.Close()
+		in = z
+	}
+	n, err := buf.ReadFrom(io.LimitReader(in, maxBody+1))
 	c.entry.Bytes = int(n)
 	if err != nil {
 		return nil, &protocol.Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: "The request body could not be read: " + err.Error()}

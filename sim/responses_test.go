@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"
@@ -247,5 +249,21 @@ func TestNamespacedTool(t *testing.T) {
 	mustJSON(t, a.body, &r)
 	if len(r.Output) != 2 || r.Output[0].Namespace != "" || r.Output[1].Namespace != "mcp__eyes" {
 		t.Errorf("calls: %s", a.body)
+	}
+}
+
+// Codex compresses its requests with zstd if its user signed in with ChatGPT.
+func TestCompressedRequest(t *testing.T) {
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, srv := serve(t, nil)
+	body := z.EncodeAll([]byte(`{"model":"gpt-5","input":"hello"}`), nil)
+	for packed, want := range map[string]int{string(body): 200, string(body[:len(body)-4]): 400, "hello": 400} {
+		got := post(t, srv, "/v1/responses", packed, "Content-Encoding", "zstd")
+		if got.status != want {
+			t.Errorf("%d bytes: status %d, want %d: %s", len(packed), got.status, want, got.body)
+		}
 	}
 }

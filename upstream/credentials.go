@@ -1,6 +1,8 @@
 package upstream
 
 import (
+	"bytes"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,7 +14,8 @@ import (
 // A credential is sent to a provider only if the provider can accept it. Two things
 // show the vendor of a credential: its header, and the prefix of the key if only one
 // vendor uses it. Hosts of known vendors accept no other vendor's keys. Any other
-// host may be a compatible server or a router, which accepts any key.
+// host may be a compatible server or a router, which accepts any key. Options.Vendor
+// names the vendor of such a host. Only a login with ChatGPT requires it.
 
 // vendor is a company whose hosts and credentials are known.
 type vendor struct {
@@ -24,6 +27,9 @@ type vendor struct {
 	headers []string
 	// prefixes are those that only its credentials have.
 	prefixes []string
+	// refused are prefixes that credentials of its hosts never have, although other
+	// vendors share them.
+	refused []string
 }
 
 const (
@@ -41,15 +47,23 @@ var google = &vendor{
 	headers: []string{headerAuthorization, headerGoogleKey}, prefixes: []string{"AIza", "AQ.", "ya29."},
 }
 
+// chatGPT is the backend for people who signed in with ChatGPT. Its credentials are
+// tokens of such a login, which no other host gets; API keys are none.
+var chatGPT = &vendor{name: ChatGPT, hosts: []string{"chatgpt.com", ".chatgpt.com"}, headers: []string{headerAuthorization}, refused: []string{"sk-"}}
+
+// ChatGPT is the name of the vendor whose credentials are logins with ChatGPT.
+const ChatGPT = "ChatGPT"
+
 var vendors = []*vendor{
-	{"Anthropic", []string{"api.anthropic.com"}, []string{headerAuthorization, headerKey}, []string{"sk-ant-"}},
-	{"OpenAI", []string{"api.openai.com", ".api.openai.com"}, []string{headerAuthorization}, []string{"sk-proj-", "sk-svcacct-", "sk-admin-"}},
-	{"Azure", []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}, []string{headerAuthorization, headerKey, headerAzureKey}, nil},
+	{name: "Anthropic", hosts: []string{"api.anthropic.com"}, headers: []string{headerAuthorization, headerKey}, prefixes: []string{"sk-ant-"}},
+	{name: "OpenAI", hosts: []string{"api.openai.com", ".api.openai.com"}, headers: []string{headerAuthorization}, prefixes: []string{"sk-proj-", "sk-svcacct-", "sk-admin-"}},
+	{name: "Azure", hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}, headers: []string{headerAuthorization, headerKey, headerAzureKey}},
 	google,
-	{"AWS", []string{".amazonaws.com", ".api.aws"}, []string{headerAuthorization, headerKey}, []string{"AWS4-HMAC-SHA256", "ABSK"}},
-	{"OpenRouter", []string{"openrouter.ai"}, []string{headerAuthorization, headerKey}, []string{"sk-or-"}},
-	{"xAI", []string{"api.x.ai"}, []string{headerAuthorization, headerKey}, []string{"xai-"}},
-	{"Groq", []string{"api.groq.com"}, []string{headerAuthorization}, []string{"gsk_"}},
+	{name: "AWS", hosts: []string{".amazonaws.com", ".api.aws"}, headers: []string{headerAuthorization, headerKey}, prefixes: []string{"AWS4-HMAC-SHA256", "ABSK"}},
+	{name: "OpenRouter", hosts: []string{"openrouter.ai"}, headers: []string{headerAuthorization, headerKey}, prefixes: []string{"sk-or-"}},
+	{name: "xAI", hosts: []string{"api.x.ai"}, headers: []string{headerAuthorization, headerKey}, prefixes: []string{"xai-"}},
+	{name: "Groq", hosts: []string{"api.groq.com"}, headers: []string{headerAuthorization}, prefixes: []string{"gsk_"}},
+	chatGPT,
 }
 
 // compatible is used for all other hosts.
@@ -73,28 +87,74 @@ func vendorOfHost(host string) *vendor {
 // VendorOf returns the name of the vendor whose prefix a credential has, or "" if no
 // prefix matches. A leading "Bearer " is ignored.
 func VendorOf(credential string) string {
-	if scheme, token, ok := strings.Cut(credential, " "); ok && strings.EqualFold(scheme, "bearer") {
-		credential = strings.TrimSpace(token)
-	}
+	credential = withoutScheme(credential)
 	for _, v := range vendors {
-		if slices.ContainsFunc(v.prefixes, func(p string) bool { return strings.HasPrefix(credential, p) }) {
+		if hasPrefix(credential, v.prefixes) {
 			return v.name
 		}
+	}
+	if isChatGPTToken(credential) {
+		return ChatGPT
 	}
 	return ""
 }
 
-// Vendor returns the name of the vendor that the host belongs to, or "" for any other
-// host.
-func (c *Client) Vendor() string { return vendorOfHost(c.base.Host).name }
+func withoutScheme(credential string) string {
+	if scheme, token, ok := strings.Cut(credential, " "); ok && strings.EqualFold(scheme, "bearer") {
+		return strings.TrimSpace(token)
+	}
+	return credential
+}
+
+func hasPrefix(s string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
+}
+
+// isChatGPTToken reports whether a credential is a token of a login with ChatGPT: a
+// JSON Web Token with OpenAI's claim about the account. Its signature is not checked,
+// since the answer only keeps the token from other hosts.
+func isChatGPTToken(credential string) bool {
+	if !strings.HasPrefix(credential, "eyJ") {
+		return false
+	}
+	_, rest, _ := strings.Cut(credential, ".")
+	claims, _, ok := strings.Cut(rest, ".")
+	if !ok || len(claims) > maxClaims {
+		return false
+	}
+	decoded, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(claims, "="))
+	return err == nil && (bytes.Contains(decoded, []byte(`"https://api.openai.com/auth"`)) || bytes.Contains(decoded, []byte(`"https:\/\/api.openai.com\/auth"`)))
+}
+
+// maxClaims is the size of the largest claims that are decoded, in bytes. Headers have
+// a limit too.
+const maxClaims = 64 << 10
+
+// vendor returns the vendor whose credentials the provider accepts.
+func (c *Client) vendor() *vendor {
+	for _, v := range vendors {
+		if v.name == c.opts.Vendor {
+			return v
+		}
+	}
+	return vendorOfHost(c.base.Host)
+}
+
+// Vendor returns the name of the vendor whose credentials the provider accepts, or ""
+// if it accepts any key.
+func (c *Client) Vendor() string { return c.vendor().name }
 
 // takes returns an error if the vendor's host does not accept a credential.
 func (v *vendor) takes(header, credential, host string) error {
 	if !slices.Contains(v.headers, header) {
 		return fmt.Errorf("%s does not take the credential in %s%s", host, header, belongs(VendorOf(credential)))
 	}
-	if of := VendorOf(credential); v != compatible && of != "" && of != v.name {
+	of := VendorOf(credential)
+	if of != "" && of != v.name && (v != compatible || of == ChatGPT) {
 		return fmt.Errorf("%s does not take the credential in %s%s", host, header, belongs(of))
+	}
+	if hasPrefix(withoutScheme(credential), v.refused) {
+		return fmt.Errorf("%s does not take the credential in %s, which is an API key", host, header)
 	}
 	return nil
 }
@@ -102,6 +162,9 @@ func (v *vendor) takes(header, credential, host string) error {
 func belongs(vendor string) string {
 	if vendor == "" {
 		return ""
+	}
+	if vendor == ChatGPT {
+		return ", which is a login with ChatGPT"
 	}
 	return ", which is a key of " + vendor
 }
@@ -111,7 +174,7 @@ func belongs(vendor string) string {
 // Google. A request without credentials passes. The error does not contain the
 // credential. RoundTrip removes credentials that the provider does not accept.
 func (c *Client) CheckCredentials(u *url.URL, h http.Header) error {
-	v := vendorOfHost(c.base.Host)
+	v := c.vendor()
 	ofGoogle := func(key string) bool { return VendorOf(key) == google.name }
 	if v != google && slices.ContainsFunc(u.Query()["key"], ofGoogle) {
 		return fmt.Errorf("%s does not take the credential in the query%s", c.base.Host, belongs(google.name))
@@ -134,10 +197,8 @@ func (c *Client) CheckCredentials(u *url.URL, h http.Header) error {
 	return first
 }
 
-// withoutForeignCredentials removes the credentials that the provider at host does
-// not accept.
-func withoutForeignCredentials(h http.Header, host string) {
-	v := vendorOfHost(host)
+// withoutForeignCredentials removes the credentials that a vendor does not accept.
+func withoutForeignCredentials(h http.Header, v *vendor, host string) {
 	for _, name := range credentialHeaders {
 		kept := slices.DeleteFunc(h[name], func(value string) bool { return v.takes(name, value, host) != nil })
 		if h[name] = kept; len(kept) == 0 {

@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"encoding/base64"
 	"net/http"
 	"net/url"
 	"strings"
@@ -8,6 +9,42 @@ import (
 
 	"github.com/furlhq/furl/upstream"
 )
+
+// login is a token of a login with ChatGPT.
+var login = "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString([]byte(`{"https://api.openai.com/auth":{"chatgpt_account_id":"planted"}}`)) + ".planted"
+
+// A login with ChatGPT is sent to ChatGPT only, and API keys are not sent there.
+func TestCredentialsOfChatGPT(t *testing.T) {
+	escaped := "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString([]byte(`{"https:\/\/api.openai.com\/auth":{}}`)) + ".planted"
+	other := "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString([]byte(`{"aud":"litellm"}`)) + ".planted"
+	for _, tt := range []struct{ address, vendor, header, credential, want string }{
+		{"https://chatgpt.com/backend-api/codex", "", "Authorization", "Bearer " + login, ""},
+		{"http://127.0.0.1:1", upstream.ChatGPT, "Authorization", "Bearer " + login, ""},
+		{"http://127.0.0.1:1", upstream.ChatGPT, "Authorization", "Bearer at-unknown", ""},
+		{"http://127.0.0.1:1", "", "Authorization", "Bearer " + login, "127.0.0.1:1 does not take the credential in Authorization, which is a login with ChatGPT"},
+		{"http://127.0.0.1:1", "", "Authorization", "Bearer " + escaped, "which is a login with ChatGPT"},
+		{"http://127.0.0.1:1", "", "X-Api-Key", login, "which is a login with ChatGPT"},
+		{"http://127.0.0.1:1", "", "Authorization", "Bearer " + other, ""},
+		{"http://127.0.0.1:1", "", "Authorization", "Bearer eyJ.planted", ""},
+		{"https://api.openai.com", "", "Authorization", "Bearer " + login, "which is a login with ChatGPT"},
+		{"https://api.anthropic.com", "", "Authorization", "bearer  " + login, "which is a login with ChatGPT"},
+		{"https://chatgpt.com/backend-api/codex", "", "Authorization", "Bearer sk-planted", "which is an API key"},
+		{"http://127.0.0.1:1", upstream.ChatGPT, "Authorization", "Bearer sk-planted", "which is an API key"},
+		{"http://127.0.0.1:1", upstream.ChatGPT, "Authorization", "Bearer sk-proj-planted", "which is a key of OpenAI"},
+		{"http://127.0.0.1:1", upstream.ChatGPT, "Authorization", "Bearer xai-planted", "which is a key of xAI"},
+		{"http://127.0.0.1:1", upstream.ChatGPT, "X-Api-Key", "planted", "does not take the credential in X-Api-Key"},
+	} {
+		c, err := upstream.New(tt.address, &upstream.Options{Vendor: tt.vendor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		err = c.CheckCredentials(&url.URL{Path: "/v1/responses"}, http.Header{tt.header: {tt.credential}})
+		if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "planted")) {
+			t.Errorf("%s %s with %s: %v, want %q", tt.vendor, tt.address, tt.header, err, tt.want)
+		}
+	}
+}
 
 // Hosts of vendors match by their whole name. A request without credentials passes.
 func TestCheckCredentials(t *testing.T) {

@@ -53,10 +53,10 @@ func incoming(h http.Header) http.Header {
 	return out
 }
 
-// outgoingHeader returns the headers of a request to the provider at host.
-func outgoingHeader(h http.Header, host string) http.Header {
+// outgoingHeader returns the headers of a request to the provider.
+func (c *Client) outgoingHeader(h http.Header) http.Header {
 	out := passOn(h)
-	withoutForeignCredentials(out, host)
+	withoutForeignCredentials(out, c.vendor(), c.base.Host)
 	for _, name := range forwarding {
 		delete(out, name)
 	}

@@ -116,7 +116,7 @@ func (c *Client) outgoing(r *http.Request, target *url.URL, attempt int) (*http.
 	out := new(http.Request)
 	*out = *r
 	out.URL, out.Host = target, c.base.Host
-	out.Header = outgoingHeader(r.Header, c.base.Host)
+	out.Header = c.outgoingHeader(r.Header)
 	out.RequestURI, out.Close, out.TransferEncoding, out.Trailer = "", false, nil, nil
 	switch {
 	case r.Body == nil || r.Body == http.NoBody:

@@ -42,6 +42,12 @@ type Options struct {
 	// Retries is the number of further attempts to connect. If zero, 1; if
 	// negative, none.
 	Retries int
+	// Vendor is the name of the vendor whose credentials the provider accepts, such as
+	// ChatGPT. If empty, the host decides.
+	Vendor string
+	// NoVersion means that the provider's paths have no API version: one at the start
+	// of a request's path is removed.
+	NoVersion bool
 	// Transport makes the connections. If nil, a new http.Transport with HTTP/2
 	// and the proxies of the environment.
 	Transport http.RoundTripper
@@ -54,7 +60,7 @@ type Options struct {
 // concurrent use.
 type Client struct {
 	base    *url.URL
-	version bool // the base's path names an API version
+	version bool // the base's path names an API version, or none is sent
 	opts    Options
 	log     *slog.Logger
 	own     *http.Transport
@@ -79,7 +85,7 @@ func New(base string, opts *Options) (*Client, error) {
 	if opts != nil {
 		c.opts = *opts
 	}
-	c.version = versioned.MatchString(u.Path + "/")
+	c.version = c.opts.NoVersion || versioned.MatchString(u.Path+"/")
 	c.defaults()
 	return c, nil
 }

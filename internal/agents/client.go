@@ -166,10 +166,10 @@ var clients = map[string]Client{
 		MCPCommand: []string{"claude", "mcp", "add", "--scope", "user", MCPName, "--"},
 	},
 	"codex": {
-		Title: "Codex", PrintFiles: true, Env: []string{"OPENAI_BASE_URL={url}/v1"},
-		Files: []ConfigFile{{Paths: at("CODEX_HOME", ".codex", "config.toml"), Settings: []Setting{
-			set(PartURL, `"furl"`, "model_provider"),
-			set(PartURL, `{"name": "furl", "base_url": "{url}/v1", "env_key": "OPENAI_API_KEY", "wire_api": "responses"}`, "model_providers", "furl"),
+		Title: "Codex", PrintFiles: true,
+		Files: []ConfigFile{{Paths: at("CODEX_HOME", ".codex", "config.toml"), Each: codexProvider, Settings: []Setting{
+			// The built-in provider keeps the sign-in and compacts on the server.
+			set(PartURL, `"{url}/v1"`, "openai_base_url"),
 			set(PartMCP, mcpPlain, "mcp_servers", MCPName),
 		}}},
 		MCPCommand: []string{"codex", "mcp", "add", MCPName, "--"},
@@ -287,6 +287,22 @@ func wrapStatusLine(old any, status string) (Setting, bool) {
 		return Setting{}, false
 	}
 	return Setting{Part: PartStatus, Path: []string{"statusLine", "command"}, Value: quoteJSON(status + " --after " + ShellQuote(own))}, true
+}
+
+// codexProvider sets the address of the provider that is chosen instead of the built-in
+// one. A provider without an address, or furl's of earlier setups, is not kept.
+func codexProvider(doc any) []Setting {
+	root, _ := doc.(map[string]any)
+	chosen, _ := root["model_provider"].(string)
+	if chosen == "" || chosen == "openai" {
+		return nil
+	}
+	list, _ := root["model_providers"].(map[string]any)
+	provider, _ := list[chosen].(map[string]any)
+	if base, _ := provider["base_url"].(string); base == "" || chosen == MCPName {
+		return []Setting{set(PartURL, `"openai"`, "model_provider")}
+	}
+	return []Setting{set(PartURL, `"{url}/v1"`, "model_providers", chosen, "base_url")}
 }
 
 // continueModels sets the address of each model of Anthropic and OpenAI.

@@ -85,15 +85,17 @@ func commandName(path string) string {
 }
 
 // agentArgs returns the arguments that start an agent. Codex needs flags, because it
-// reads its provider from its configuration file.
-func agentArgs(args []string, url string) []string {
+// reads its base URL from its configuration file. Its built-in provider keeps the
+// sign-in and compacts on the server. Its configured provider is kept if the gateway
+// forwards to it: openai is the base URL of OpenAI's APIs there.
+func agentArgs(args []string, url, openai string) []string {
 	if commandName(args[0]) != "codex" {
 		return args
 	}
-	own := []string{
-		args[0], "-c", `model_provider="furl"`, "-c", `model_providers.furl.name="furl"`,
-		"-c", `model_providers.furl.base_url="` + url + `/v1"`, "-c", `model_providers.furl.wire_api="responses"`,
-		"-c", `model_providers.furl.env_key="OPENAI_API_KEY"`,
+	set := func(key, value string) []string { return []string{"-c", key + `="` + value + `"`} }
+	own := slices.Concat(set("model_provider", "openai"), set("openai_base_url", url+"/v1"))
+	if name := keptProvider(openai); name != "" {
+		own = set("model_providers."+name+".base_url", url+"/v1")
 	}
-	return append(own, args[1:]...)
+	return slices.Concat(args[:1], own, args[1:])
 }

@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -200,6 +202,32 @@ func codexConfig() (values map[string]string, path string) {
 	return readTOML(readSettings(path)), path
 }
 
+// keptProvider returns the provider in Codex's configuration file whose address is
+// that of OpenAI's APIs in the gateway, "" if there is none.
+func keptProvider(openai string) string {
+	c, _ := codexConfig()
+	name := c["model_provider"]
+	url := c["model_providers."+name+".base_url"]
+	if url == "" || strings.TrimSuffix(url, "/") != strings.TrimSuffix(openai, "/") || strings.ContainsFunc(name, func(r rune) bool {
+		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') // such a key is quoted
+	}) {
+		return ""
+	}
+	return name
+}
+
+// codexSignIn says that Codex has no credential although there is an API key. Its
+// built-in provider reads OPENAI_API_KEY only when somebody signs in.
+func codexSignIn() []string {
+	c, path := codexConfig()
+	store := c["cli_auth_credentials_store"]
+	_, err := os.Stat(filepath.Join(filepath.Dir(path), "auth.json"))
+	if !errors.Is(err, fs.ErrNotExist) || store != "" && store != "file" || os.Getenv("CODEX_API_KEY") != "" || os.Getenv("OPENAI_API_KEY") == "" {
+		return nil
+	}
+	return []string{"Codex is not signed in, and does not read OPENAI_API_KEY: sign in with codex login, or with that key: printenv OPENAI_API_KEY | codex login --with-api-key"}
+}
+
 // codexProblems finds a profile of Codex that chooses a provider. furl run sets
 // model_provider, but a profile beats it.
 func codexProblems(args []string) []string {
@@ -207,22 +235,23 @@ func codexProblems(args []string) []string {
 	profile, _ := flagValue(args[1:], "-p", "--profile")
 	profile = cmp.Or(profile, c["profile"])
 	chosen := c["profiles."+profile+".model_provider"]
-	if profile == "" || chosen == "" {
+	if profile == "" || chosen == "" || chosen == "openai" {
 		return nil
 	}
 	return []string{fmt.Sprintf("profile %q in %s sets model_provider to %q, so Codex sends its requests there and not to furl; remove it from the profile%s",
 		profile, path, chosen, codexProvider(c, chosen))}
 }
 
-// providerNotes says that furl run replaces the provider that Codex is configured for.
-func providerNotes(args []string) []string {
-	if commandName(args[0]) != "codex" {
+// providerNotes says that furl run replaces the provider that Codex is configured for,
+// or that Codex is not signed in. openai is the base URL of OpenAI's APIs.
+func providerNotes(args []string, openai string) []string {
+	if commandName(args[0]) != "codex" || keptProvider(openai) != "" {
 		return nil
 	}
 	c, path := codexConfig()
 	chosen := c["model_provider"]
 	if chosen == "" || chosen == "openai" || chosen == "furl" {
-		return nil
+		return codexSignIn()
 	}
 	return []string{fmt.Sprintf("%s sets model_provider to %q, which furl run replaces%s", path, chosen, codexProvider(c, chosen))}
 }

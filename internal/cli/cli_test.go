@@ -3,6 +3,7 @@ package cli_test
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -77,7 +78,7 @@ func TestMain(m *testing.M) {
 		"browse":      browse,
 		"claude-code": func() { os.Exit(runClaudeCode()) },
 		"claude":      func() { os.Exit(runClaude()) },
-		"codex":       func() { os.Exit(runAgent()) },
+		"codex":       func() { fmt.Println("codex:", strings.Join(os.Args[1:], " ")); os.Exit(runAgent()) },
 		"pi":          func() {},
 		"furl":        func() { os.Exit(cli.Main(os.Args[1:], nil, os.Stdin, os.Stdout, os.Stderr)) },
 		"loop":        func() { os.Exit(runAgent()) },

@@ -165,6 +165,9 @@ func (d *gatewayDoctor) examine(ctx context.Context) {
 			d.stream(ctx)
 			d.provider(ctx, "anthropic", st.Anthropic)
 			d.provider(ctx, "openai", st.OpenAI)
+			if st.ChatGPT != chatGPTAddress { // few people need it, and some networks block it
+				d.provider(ctx, "chatgpt", st.ChatGPT)
+			}
 			d.fleet.add(d.url.Host, st)
 		}
 	}

@@ -71,7 +71,7 @@ func (f *evalFlags) gateway(command []string) func(context.Context, eval.Gateway
 		cmd.SetContext(ctx)
 		cmd.SetErr(log)
 		err = s.serve(cmd, runShutdown, func(ctx context.Context, _ *settings, url string) error {
-			return during(ctx, agentArgs(command, url), agentEnv(command, url))
+			return during(ctx, agentArgs(command, url, s.openai), agentEnv(command, url))
 		})
 		m.Unanswered = statuses.counts
 		return m, cmp.Or(err, failed)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"reflect"
@@ -58,10 +59,13 @@ func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, er
 	if l.up.Anthropic, err = s.provider(cmp.Or(f.anthropic, c.Gateway.Anthropic, anthropicAddress)); err != nil {
 		return nil, blame(f.anthropic, fmt.Errorf("anthropic: %w", err))
 	}
-	if l.up.OpenAI, err = s.provider(cmp.Or(f.openai, c.Gateway.OpenAI, openaiAddress)); err != nil {
+	if l.up.OpenAI, err = s.provider(f.openAIOf(c)); err != nil {
 		return nil, blame(f.openai, fmt.Errorf("openai: %w", err))
 	}
-	if l.up.Anthropic == nil && l.up.OpenAI == nil && !f.only {
+	if l.up.ChatGPT, err = s.chatGPT(f.chatGPTOf(c)); err != nil {
+		return nil, blame(f.chatGPT, fmt.Errorf("chatgpt: %w", err))
+	}
+	if l.up == (gateway.Upstreams{}) && !f.only {
 		return nil, gateway.ErrNoUpstream
 	}
 	if l.options, err = f.gatewayOptions(s, c, file); err != nil {
@@ -118,19 +122,44 @@ func (f *serveFlags) hasPage(c *config.Config) bool {
 	return f.only || !f.noPage && (c.Gateway.Page == nil || *c.Gateway.Page)
 }
 
+// openAIOf returns the base address of OpenAI's APIs.
+func (f *serveFlags) openAIOf(c *config.Config) string {
+	return cmp.Or(f.openai, c.Gateway.OpenAI, openaiAddress)
+}
+
+// chatGPTOf returns the base address for logins with ChatGPT. If another provider than
+// OpenAI is configured, there is none, unless it is set: requests are then meant to
+// reach neither OpenAI nor ChatGPT.
+func (f *serveFlags) chatGPTOf(c *config.Config) string {
+	usual := "none"
+	if u, err := url.Parse(f.openAIOf(c)); err == nil && "https://"+u.Host == openaiAddress {
+		usual = chatGPTAddress
+	}
+	return cmp.Or(f.chatGPT, c.Gateway.ChatGPT, usual)
+}
+
 // provider returns the client for an address, the same one for the same address.
 func (s *settings) provider(address string) (*upstream.Client, error) {
+	return s.client(address, address, &upstream.Options{Logger: s.log})
+}
+
+// chatGPT returns the client for logins with ChatGPT at an address.
+func (s *settings) chatGPT(address string) (*upstream.Client, error) {
+	return s.client(address, upstream.ChatGPT+" "+address, &upstream.Options{Logger: s.log, Vendor: upstream.ChatGPT, NoVersion: true})
+}
+
+func (s *settings) client(address, key string, o *upstream.Options) (*upstream.Client, error) {
 	if address == "none" {
 		return nil, nil
 	}
-	if c := s.providers[address]; c != nil {
+	if c := s.providers[key]; c != nil {
 		return c, nil
 	}
-	c, err := upstream.New(address, &upstream.Options{Logger: s.log})
+	c, err := upstream.New(address, o)
 	if err != nil {
 		return nil, err
 	}
-	s.providers[address] = c
+	s.providers[key] = c
 	return c, nil
 }
 

@@ -236,7 +236,7 @@ func (r *remote) responds(ctx context.Context) error {
 
 // runRemote is furl run with --gateway.
 func (f *serveFlags) runRemote(cmd *cobra.Command, args []string) error {
-	for _, name := range []string{"store", "anthropic", "openai", "policy", "window", "dry-run", "recall", "no-page", "log"} {
+	for _, name := range []string{"store", "anthropic", "openai", "chatgpt", "policy", "window", "dry-run", "recall", "no-page", "log"} {
 		if cmd.Flags().Changed(name) {
 			return badUsage("--%s has no effect with --gateway, which has its own settings", name)
 		}
@@ -254,7 +254,7 @@ func (f *serveFlags) runRemote(cmd *cobra.Command, args []string) error {
 		if err := told.Err(); err != nil {
 			return err
 		}
-		err := runWith(ctx, cmd, agentArgs(args, url), agentEnv(args, url)...)
+		err := runWith(ctx, cmd, agentArgs(args, url, ""), agentEnv(args, url)...)
 		r.print(cmd.ErrOrStderr())
 		return err
 	})

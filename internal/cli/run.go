@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/storage"
 )
@@ -74,7 +75,11 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	defer log.close()
 	f.logTo = log
 	r := agentRun{f: f, args: args, log: log, problems: f.routeProblems(args)}
-	for _, problem := range append(r.problems, providerNotes(args)...) {
+	openai := f.openai
+	if c, _, err := config.Load(f.config, f.program.policies); err == nil { // else f.serve says why
+		openai = f.openAIOf(c)
+	}
+	for _, problem := range append(r.problems, providerNotes(args, openai)...) {
 		fmt.Fprintf(errs, "furl: warning: %s\n", printable(problem))
 	}
 	f.finished = func(s *settings) {
@@ -88,7 +93,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		if err := told.Err(); err != nil {
 			return err
 		}
-		args, note := f.withStatusLine(agentArgs(args, url))
+		args, note := f.withStatusLine(agentArgs(args, url, openai))
 		if note != "" {
 			fmt.Fprintf(errs, "furl: note: %s\n", printable(note))
 		}

@@ -41,21 +41,23 @@ import (
 const (
 	anthropicAddress = "https://api.anthropic.com"
 	openaiAddress    = "https://api.openai.com"
+	chatGPTAddress   = "https://chatgpt.com/backend-api/codex"
 )
 
 // serveFlags are the flags of furl serve and furl run.
 type serveFlags struct {
 	storeFlags
-	listen, anthropic, openai, policy, window, level string
-	printEnv                                         string
-	remote                                           string // furl run and furl ui: the address of a running gateway; "": their own
-	dryRun, recall, noPage                           bool
-	running                                          bool                            // furl run
-	only                                             bool                            // furl ui: the page over an existing store, and no provider
-	usual                                            string                          // default log level; "": info
-	logTo                                            io.Writer                       // nil: standard error
-	finished                                         func(*settings)                 // called when all requests have ended; nil: nothing
-	handler                                          func(http.Handler) http.Handler // wraps the gateway; nil: nothing
+	listen, policy, window, level string
+	anthropic, openai, chatGPT    string
+	printEnv                      string
+	remote                        string // furl run and furl ui: the address of a running gateway; "": their own
+	dryRun, recall, noPage        bool
+	running                       bool                            // furl run
+	only                          bool                            // furl ui: the page over an existing store, and no provider
+	usual                         string                          // default log level; "": info
+	logTo                         io.Writer                       // nil: standard error
+	finished                      func(*settings)                 // called when all requests have ended; nil: nothing
+	handler                       func(http.Handler) http.Handler // wraps the gateway; nil: nothing
 }
 
 func (f *serveFlags) add(cmd *cobra.Command) {
@@ -65,6 +67,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.listen, "listen", "", "`address` to listen on (default "+config.DefaultListen+")")
 	fl.StringVar(&f.anthropic, "anthropic", "", "base `URL` of a provider of Anthropic Messages, or none (default "+anthropicAddress+")")
 	fl.StringVar(&f.openai, "openai", "", "base `URL` of a provider of Chat Completions and Responses, or none (default "+openaiAddress+")")
+	fl.StringVar(&f.chatGPT, "chatgpt", "", "base `URL` for a login with ChatGPT, or none (default ChatGPT's, none with --openai)")
 	fl.StringVar(&f.policy, "policy", "", "policy `name`: "+strings.Join(f.program.policyNames(), ", ")+" (default that of the configuration, else auto)")
 	fl.StringVar(&f.window, "window", "", "context window in `tokens`, such as 128k (default the model's)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "report in the log and in headers what would be hidden, and hide nothing")

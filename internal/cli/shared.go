@@ -22,7 +22,7 @@ func (f *serveFlags) shared(s *settings, c *config.Config, file string, o *gatew
 	now := *c.Started(s.config)
 	now.Policy = cmp.Or(f.policy, now.Default())
 	now.Gateway.Anthropic = cmp.Or(f.anthropic, now.Gateway.Anthropic, anthropicAddress)
-	now.Gateway.OpenAI = cmp.Or(f.openai, now.Gateway.OpenAI, openaiAddress)
+	now.Gateway.OpenAI, now.Gateway.ChatGPT = f.openAIOf(&now), f.chatGPTOf(&now)
 	now.Gateway.DryRun, now.Gateway.Recall = o.DryRun, o.Recall
 	page := o.Page != nil
 	now.Gateway.Page = &page

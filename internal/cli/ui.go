@@ -22,7 +22,7 @@ const (
 )
 
 func uiCommand(p program) *cobra.Command {
-	f := serveFlags{storeFlags: storeFlags{program: p}, only: true, anthropic: "none", openai: "none", usual: "warn"}
+	f := serveFlags{storeFlags: storeFlags{program: p}, only: true, anthropic: "none", openai: "none", chatGPT: "none", usual: "warn"}
 	noOpen := false
 	cmd := &cobra.Command{
 		Use:   "ui [SESSION]",

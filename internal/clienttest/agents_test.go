@@ -43,20 +43,15 @@ var coders = []coder{
 		program: scripted("@openai/codex/bin/codex.js"),
 		setup: func(t testing.TB, st *fixture) {
 			st.atHome(t, ".codex/config.toml", fmt.Sprintf(`model = "gpt-5-codex"
-model_provider = "furl"
+openai_base_url = "%s/v1"
 model_context_window = 1000000
 model_auto_compact_token_limit = 900000
 check_for_update_on_startup = false
 [analytics]
 enabled = false
-[model_providers.furl]
-name = "furl"
-base_url = "%s/v1"
-env_key = "FURL_KEY"
-wire_api = "responses"
 `, st.url))
 		},
-		env:   func(*fixture) []string { return []string{"FURL_KEY=dummy"} },
+		env:   func(*fixture) []string { return []string{"CODEX_API_KEY=dummy"} },
 		first: func(task string) []string { return codex(task) },
 		again: func(task string) []string { return codex("resume", "--last", task) },
 	},
@@ -186,7 +181,7 @@ func TestRun(t *testing.T) {
 	}{
 		{"claude", packaged("@anthropic-ai/claude-code-linux-x64/claude"), claude("-p", task), append(coders[0].env(&fixture{}), "ANTHROPIC_BASE_URL=")},
 		{"opencode", packaged("opencode-linux-x64/bin/opencode"), []string{"run", "-m", "anthropic/claude-sonnet-4-5", task}, append(quiet(nil), "ANTHROPIC_API_KEY=dummy")},
-		{"codex", named("codex", scripted("@openai/codex/bin/codex.js")), codex("-m", "gpt-5-codex", task), []string{"OPENAI_API_KEY=dummy"}},
+		{"codex", named("codex", scripted("@openai/codex/bin/codex.js")), codex("-m", "gpt-5-codex", task), []string{"CODEX_API_KEY=dummy"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

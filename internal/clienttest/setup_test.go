@@ -20,7 +20,7 @@ func TestPrintEnv(t *testing.T) {
 		program     func(testing.TB) []string
 		args, env   []string
 	}{
-		{"codex", ".codex/config.toml", scripted("@openai/codex/bin/codex.js"), codex("-m", "gpt-5-codex", task), []string{"OPENAI_API_KEY=dummy"}},
+		{"codex", ".codex/config.toml", scripted("@openai/codex/bin/codex.js"), codex("-m", "gpt-5-codex", task), []string{"CODEX_API_KEY=dummy"}},
 		{
 			"opencode", "work/opencode.json", packaged("opencode-linux-x64/bin/opencode"),
 			[]string{"run", "-m", "anthropic/claude-sonnet-4-5", task}, append(quiet(nil), "ANTHROPIC_API_KEY=dummy"),
@@ -89,7 +89,7 @@ func TestSetup(t *testing.T) {
 		},
 		{
 			"codex", ".codex/config.toml", "# mine\nmodel = \"gpt-5-codex\"\ncheck_for_update_on_startup = false\n\n[analytics]\nenabled = false",
-			scripted("@openai/codex/bin/codex.js"), codex(task), []string{"OPENAI_API_KEY=dummy"},
+			scripted("@openai/codex/bin/codex.js"), codex(task), []string{"CODEX_API_KEY=dummy"},
 		},
 		{
 			"opencode", "config/opencode/opencode.jsonc", "{\n  \"$schema\": \"https://opencode.ai/config.json\",\n  // mine\n  \"autoupdate\": false,\n  \"share\": \"disabled\",\n}\n",

@@ -112,6 +112,9 @@ type Gateway struct {
 	// empty, the providers' own; "none" serves none.
 	Anthropic string `yaml:"anthropic"`
 	OpenAI    string `yaml:"openai"`
+	// ChatGPT is the base address of the provider for logins with ChatGPT. If
+	// empty, ChatGPT's backend if OpenAI is the default, else none.
+	ChatGPT string `yaml:"chatgpt"`
 	// TLS is the certificate to listen with.
 	TLS TLS `yaml:"tls"`
 	// ClientKeysEnv names the environment variable with the keys, separated

@@ -114,6 +114,8 @@ var files = map[string][]string{
 		"model_provider = 'openai' # mine\n[[hooks]]\nevent = \"a\"\n[hooks.more]\nx = 1979-05-27T07:32:00Z\n[mcp_servers.furl]\ncommand = \"other\" # old\n\n# end\n",
 		"[tui]\nnotifications = [ # all\n  \"a]\",\n]\n",
 		"a = 1\nb.c = { d = \"#\", e = [ {f = 1} ] }\n",
+		"model_provider = \"azure\" # mine\n[model_providers.azure]\nname = \"a\"\nbase_url = \"https://az.example/openai\" # theirs\n",
+		"model_provider = \"furl\"\n\n[model_providers.furl]\nname = \"furl\"\nbase_url = \"http://127.0.0.1:7410/v1\"\nenv_key = \"OPENAI_API_KEY\"\nwire_api = \"responses\"\n",
 	},
 	"opencode/opencode.json": {
 		"{\n  \"$schema\": \"https://opencode.ai/config.json\",\n  \"provider\": {\n    \"anthropic\": {\"options\": {\"timeout\": 600000}},\n  },\n  // later\n}\n",
@@ -257,7 +259,7 @@ func TestUndoAfterOtherChanges(t *testing.T) {
 		{agent: "kimi-code", file: ".kimi-code/config.toml", before: files[".kimi-code/config.toml"][0], change: replace(`"k"`, `"l"`)},
 		{
 			agent: "codex", file: ".codex/config.toml", before: "a = 1\n", // furl's own value
-			change: replace(`model_provider = "furl"`, `model_provider = "mine"`), want: "a = 1\nmodel_provider = \"mine\"\n",
+			change: replace(`7410/v1`, `7411/v1`), want: "a = 1\nopenai_base_url = \"http://127.0.0.1:7411/v1\"\n",
 		},
 	} {
 		for _, crlf := range []bool{false, true} {
@@ -312,6 +314,61 @@ func TestSetupAgain(t *testing.T) {
 	undo(t, folder, "codex")
 	if got := read(t, path); !bytes.Equal(got, before) {
 		t.Errorf("after undo:\n%q, want\n%q", got, before)
+	}
+}
+
+// The setup of Codex before openai_base_url was a provider of its own. It is undone to
+// the byte, and replaced by a new setup.
+func TestSetupOfAnEarlierVersion(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		folder := home(t)
+		path := filepath.Join(os.Getenv("HOME"), ".codex", "config.toml")
+		before := []byte(files[".codex/config.toml"][0])
+		write(t, path, before)
+		earlier := client(t, "codex")
+		earlier.Files = []agents.ConfigFile{{Paths: earlier.Files[0].Paths, Settings: []agents.Setting{
+			{Part: agents.PartURL, Path: []string{"model_provider"}, Value: `"furl"`},
+			{Part: agents.PartURL, Path: []string{"model_providers", "furl"}, Value: `{"name": "furl", "base_url": "{url}/v1", "env_key": "OPENAI_API_KEY", "wire_api": "responses"}`},
+		}}}
+		p, err := New(folder, earlier, &options)
+		if err == nil {
+			err = p.Apply()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(read(t, path)); !strings.Contains(got, "[model_providers.furl]") {
+			t.Fatalf("the earlier setup:\n%s", got)
+		}
+		if again {
+			apply(t, folder, "codex", options)
+			if got := string(read(t, path)); !strings.Contains(got, "openai_base_url") || strings.Contains(got, "model_provider =") || strings.Contains(got, "providers.furl") {
+				t.Errorf("after the new setup:\n%s", got)
+			}
+		}
+		undo(t, folder, "codex")
+		if got := read(t, path); !bytes.Equal(got, before) {
+			t.Errorf("after undo:\n%q, want\n%q", got, before)
+		}
+	}
+}
+
+// A provider that Codex is configured for is kept, behind the gateway.
+func TestProviderOfCodex(t *testing.T) {
+	for before, want := range map[string][]string{
+		files[".codex/config.toml"][4]: {"model_provider = \"azure\" # mine\n", "base_url = \"http://127.0.0.1:7410/v1\" # theirs\n"},
+		files[".codex/config.toml"][5]: {"model_provider = \"openai\"\n", "openai_base_url = \"http://127.0.0.1:7410/v1\"\n"},
+		"model_provider = \"none\"\n":  {"model_provider = \"openai\"\n"},
+	} {
+		folder := home(t)
+		path := filepath.Join(os.Getenv("HOME"), ".codex", "config.toml")
+		write(t, path, []byte(before))
+		apply(t, folder, "codex", options)
+		for _, line := range want {
+			if got := string(read(t, path)); !strings.Contains(got, line) {
+				t.Errorf("%s\nlacks %s", got, line)
+			}
+		}
 	}
 }
 
@@ -385,7 +442,7 @@ func TestRefused(t *testing.T) {
 		{"gemini", ".gemini/settings.json", "{\"a\": \"\xff\"}", "not UTF-8"},
 		{"openclaw", ".openclaw/openclaw.json", "{\n  models: {}\n}", "line 2: "},
 		{"codex", ".codex/config.toml", "a = 1\nb = \n", "config.toml: line 2: "},
-		{"codex", ".codex/config.toml", "a = 1\nmodel_providers = {furl = {name = \"x\"}}\n", `line 2: "model_providers" is written in braces`},
+		{"codex", ".codex/config.toml", "model_provider = \"x\"\nmodel_providers = {x = {base_url = \"http://x\"}}\n", `line 2: "model_providers" is written in braces`},
 		{"continue", ".continue/config.yaml", "a: 1\n b: 2\n", "config.yaml: line "},
 		{"continue", ".continue/config.yaml", "name: a\nversion: b\nmodels: [{name: x, provider: openai, model: m}]\n", "line 3: "},
 		{"continue", ".continue/config.yaml", "a: 1\n---\nb: 2\n", "several documents"},
@@ -454,13 +511,7 @@ func TestSnippets(t *testing.T) {
 		}
 	}
 	if got, want := Snippet(client(t, "codex").Files[0], agents.PartURL), `# In ~/.codex/config.toml:
-#   model_provider = "furl"
-#
-#   [model_providers.furl]
-#   name = "furl"
-#   base_url = "{url}/v1"
-#   env_key = "OPENAI_API_KEY"
-#   wire_api = "responses"
+#   openai_base_url = "{url}/v1"
 `; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
