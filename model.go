@@ -2,7 +2,8 @@ package furl
 
 import "time"
 
-// Usage is what a provider reported for one request, in its own tokens.
+// Usage is what a provider reported for one request, or one of its passes, in its own
+// tokens.
 type Usage struct {
 	Input        int // neither read from nor written to the cache
 	CacheRead    int
@@ -25,6 +26,79 @@ func (u Usage) Add(v Usage) Usage {
 	u.Reasoning += v.Reasoning
 	return u
 }
+
+// Pass is one of several passes of a model that a provider runs for one request: one
+// before and one after a tool of the provider, a compaction by the provider, or an advisor. Each
+// is billed at its own model's prices.
+type Pass struct {
+	// Kind is the provider's name of the pass. PassMessage and PassCompaction have
+	// the conversation as their prompt; other passes have a prompt of their own.
+	Kind  string
+	Model string // by its name in requests; "": the model of the request
+	Usage Usage
+}
+
+// The kinds of passes whose prompt is the conversation.
+const (
+	PassMessage    = "message"    // wrote a part of the reply
+	PassCompaction = "compaction" // wrote a summary of the conversation
+)
+
+// Passes are all passes of a request in order, if the provider lists them; nil if there
+// was one, which the usage of the request describes. With several, the usage of the
+// request is that of the last pass that wrote a part of the reply, whose prompt is the
+// conversation as it is after the others.
+type Passes []Pass
+
+// First returns the usage of the first pass whose prompt was the conversation: the
+// request as it was sent. u is the usage of the request.
+func (p Passes) First(u Usage) Usage {
+	for i := range p {
+		if p[i].OnConversation() {
+			return p[i].Usage
+		}
+	}
+	return u
+}
+
+// Replied returns the usage of all passes that wrote a part of the reply together. u is
+// the usage of the request.
+func (p Passes) Replied(u Usage) Usage {
+	var sum Usage
+	for i := range p {
+		if p[i].Kind == PassMessage {
+			sum = sum.Add(p[i].Usage)
+		}
+	}
+	if sum == (Usage{}) {
+		return u
+	}
+	return sum
+}
+
+// Last returns the index of the pass whose usage is that of the request: the last one
+// that wrote a part of the reply, else the last compaction; -1 if there is neither.
+func (p Passes) Last() int {
+	last := -1
+	for i := range p {
+		if p[i].Kind == PassMessage || p[i].Kind == PassCompaction && (last < 0 || p[last].Kind == PassCompaction) {
+			last = i
+		}
+	}
+	return last
+}
+
+// All returns the passes, those of a request without a list too. u is the usage of the
+// request.
+func (p Passes) All(u Usage) Passes {
+	if len(p) > 0 {
+		return p
+	}
+	return Passes{{Kind: PassMessage, Usage: u}}
+}
+
+// OnConversation reports whether the prompt of the pass was the conversation.
+func (p *Pass) OnConversation() bool { return p.Kind == PassMessage || p.Kind == PassCompaction }
 
 // Prices are in US dollars per million tokens. The zero value means unknown.
 type Prices struct {

@@ -163,6 +163,7 @@ type Exchange struct {
 	View       Digest // of the rendered view, thinking left out; see View.Prefix
 	Thinking   Pos    // the last thinking block the view showed, zero if none
 	Usage      Usage
+	Passes     Passes // nil: one
 	ResponseID string
 	Stop       string // why the model stopped, in the provider's word
 	Plan       []PlanStep

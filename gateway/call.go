@@ -165,7 +165,7 @@ func (c *call) replied(x *session.Exchange, r furlhttp.Reply) {
 		m.unrecorded.Inc()
 	}
 	m.recalls.Add(float64(r.Recalls))
-	m.replied(c.model, r.Fit, r.Usage)
+	m.replied(c.model, r.Fit, r.Reply)
 	c.trace.replied(r.Fit, r.Reply)
 	if r.Last && r.RecordErr == nil {
 		c.g.summarize(c.r, c.rt, x, r.Reply)

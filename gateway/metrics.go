@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/exchange"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
 
@@ -182,12 +182,15 @@ func stageLabel(stage string) string {
 }
 
 // replied counts the usage and the costs of a reply.
-func (m *metrics) replied(model string, sent *session.Fit, u furl.Usage) {
-	for kind, n := range map[string]int{
-		"input": u.Input, "cache_read": u.CacheRead, "cache_write": u.CacheWrite + u.CacheWrite1h, "output": u.Output,
-	} {
-		if n > 0 {
-			m.tokens.WithLabelValues(model, kind).Add(float64(n))
+func (m *metrics) replied(model string, sent *session.Fit, reply *protocol.Reply) {
+	for _, p := range reply.Passes.All(reply.Usage) {
+		u := p.Usage
+		for kind, n := range map[string]int{
+			"input": u.Input, "cache_read": u.CacheRead, "cache_write": u.CacheWrite + u.CacheWrite1h, "output": u.Output,
+		} {
+			if n > 0 {
+				m.tokens.WithLabelValues(model, kind).Add(float64(n))
+			}
 		}
 	}
 	if sent == nil || sent.Account == nil {

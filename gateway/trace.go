@@ -128,7 +128,9 @@ func (t *requestSpan) replied(sent *session.Fit, reply *protocol.Reply) {
 	if t.span == nil {
 		return
 	}
-	t.usage = t.usage.Add(reply.Usage)
+	for _, p := range reply.Passes.All(reply.Usage) {
+		t.usage = t.usage.Add(p.Usage)
+	}
 	u := t.usage
 	t.set(
 		attribute.Int("gen_ai.usage.input_tokens", u.Prompt()), attribute.Int("gen_ai.usage.output_tokens", u.Output),

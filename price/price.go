@@ -95,6 +95,22 @@ func LongLifetime(m *furl.Model) time.Duration {
 	return time.Hour
 }
 
+// OfPasses returns what the passes of a request to m cost at a time, each at its model's prices.
+// model describes the models of other passes by their names in requests.
+func OfPasses(m *furl.Model, passes furl.Passes, model func(name string) furl.Model, at time.Time) float64 {
+	var sum float64
+	for i := range passes {
+		of := m
+		if name := passes[i].Model; name != "" {
+			if other := model(name); other.ID != m.ID { // m may have the lifetimes that the client requested
+				of = &other
+			}
+		}
+		sum += OfRequest(of, passes[i].Usage, at)
+	}
+	return sum
+}
+
 // WithLifetime returns a model as a client has it that requests cache entries of a
 // lifetime; 0: the provider's default. Models with explicit cache breakpoints have
 // entries of one hour, which have their own write price. Other models have an extended

@@ -28,6 +28,9 @@ type Reply struct {
 	// the text so far and complete calls.
 	Messages []*furl.Message
 	Usage    furl.Usage // as reported so far; tokens from the cache count once
+	// Passes are the passes of models for the request, if the provider lists
+	// several; see furl.Passes.
+	Passes furl.Passes
 	// Stop is the provider's reason for the end of the reply: stop_reason,
 	// finish_reason, or the incomplete reason or status of a response. It is ""
 	// before the end.

@@ -21,8 +21,13 @@ var bodies = []alternative{
 
 // versionOf is the oldest version of the format that has everything in a body.
 func versionOf(b furl.Body, kind int) byte {
-	if x, ok := b.(*furl.Exchange); ok && x.Request != (furl.RequestParts{}) {
-		return 3
+	if x, ok := b.(*furl.Exchange); ok {
+		switch {
+		case len(x.Passes) > 0:
+			return 5
+		case x.Request != (furl.RequestParts{}):
+			return 3
+		}
 	}
 	return bodies[kind].version
 }
@@ -371,6 +376,20 @@ func exchange(e *encoding, x *furl.Exchange) {
 	if e.named() || e.version >= 3 {
 		requestParts(e, &x.Request)
 	}
+	if e.named() || e.version >= 5 {
+		for i := range makeList(e, "passes", &x.Passes, 8) {
+			e.element()
+			pass(e, &x.Passes[i])
+			e.close()
+		}
+		e.closeList(len(x.Passes))
+	}
+}
+
+func pass(e *encoding, p *furl.Pass) {
+	e.string("kind", &p.Kind)
+	e.string("model", &p.Model)
+	usage(e, &p.Usage)
 }
 
 func requestParts(e *encoding, p *furl.RequestParts) {
@@ -393,10 +412,10 @@ func planStep(e *encoding, p *furl.PlanStep) {
 }
 
 // makeList begins a list and, when reading, makes room for its elements.
-func makeList[T any](e *encoding, name string, v *[]T, size int) []T {
+func makeList[S ~[]T, T any](e *encoding, name string, v *S, size int) S {
 	n := e.list(name, len(*v), size)
 	if e.reading() && n > 0 {
-		*v = make([]T, n)
+		*v = make(S, n)
 	}
 	return *v
 }

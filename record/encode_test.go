@@ -56,6 +56,7 @@ func recordsOfEachKind(t testing.TB) []furl.Record {
 		&furl.Exchange{Model: "m", Request: furl.RequestParts{
 			Frame: furl.DigestOf([]byte("f")), System: furl.DigestOf([]byte("s")), Tools: furl.DigestOf([]byte("t")), Received: "\x00\xff\x80", Sent: "sent"}},
 		&furl.Exchange{Model: "m", Request: furl.RequestParts{Frame: furl.DigestOf([]byte("f"))}},
+		&furl.Exchange{Model: "m", Usage: usage, Passes: furl.Passes{{Kind: "advisor_message", Model: "a", Usage: usage}, {Kind: furl.PassMessage, Usage: usage}}},
 	}
 	records := make([]furl.Record, len(bodies))
 	for i, b := range bodies {

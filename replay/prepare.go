@@ -57,6 +57,7 @@ type request struct {
 	long   bool // the client requests entries of one hour for the instructions
 	ex     *furl.Exchange
 	output int        // of the reply, in the provider's tokens
+	passes CostSplit  // of the provider's other passes for the request, as recorded
 	said   token.Part // the reply as counted
 	reply  *fidelity.Reply
 	// shown is the size of the recorded messages. fixed is the size of the rest,
@@ -290,7 +291,7 @@ func (w *walker) report(q *request, v *furl.View) {
 	w.model, w.changed = q.ex.Model, false
 	w.s.estimatedPeak = max(w.s.estimatedPeak, w.meter.Estimate())
 	w.s.reportedPeak = max(w.s.reportedPeak, q.ex.Usage.Prompt())
-	w.meter.Report(q.ex.Usage)
+	w.meter.Report(q.ex.Usage, q.ex.Passes)
 	q.shown = token.PartOfView(v)
 }
 
@@ -303,6 +304,16 @@ func newMeter(m *furl.Model) *token.Meter {
 func (w *walker) request(r furl.Record, ex *furl.Exchange) {
 	q := &request{seq: r.Seq, at: r.At, ex: ex, output: ex.Usage.Output, epoch: w.epoch}
 	q.model, q.known = w.o.model(ex.Model, w.rec)
+	for i, p := range ex.Passes {
+		if i == ex.Passes.Last() {
+			continue
+		}
+		m := q.model
+		if p.Model != "" && p.Model != ex.Model {
+			m, _ = w.o.Catalog.Lookup(p.Model)
+		}
+		q.passes.add(usageCost(&m, p.Usage, r.At))
+	}
 	reply := replyOf(w.s.log, r.Seq)
 	for _, m := range reply {
 		m.Measure(w.s.counter)
@@ -345,7 +356,7 @@ func (w *walker) finish() {
 	s.sizes = w.meter.Calibration()
 	for i, q := range s.requests {
 		q.fixed = s.sizes.Estimate(w.preamble)
-		if reported := q.ex.Usage.Prompt(); reported > 0 {
+		if reported := q.ex.Passes.First(q.ex.Usage).Prompt(); reported > 0 {
 			q.fixed = max(0, reported-s.sizes.Added(q.shown))
 		} else if said := s.sizes.Added(q.said); 10*q.output < 7*said { // no report, or the count of an unfinished reply
 			q.output = said

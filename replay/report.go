@@ -165,7 +165,9 @@ func (r *Result) Total() *float64 {
 // Unsent is the number of requests over the window.
 func (r *Result) Unsent() int { return r.Overflows + r.Impossible }
 
-// CostSplit is a cost by class, in US dollars.
+// CostSplit is a cost by class, in US dollars. What the provider did in other passes for
+// a request, such as an advisor's or a compaction of its own, costs the same under each
+// policy: as recorded.
 type CostSplit struct {
 	CacheWrite float64 `json:"cache_write"`
 	CacheRead  float64 `json:"cache_read"`
@@ -212,6 +214,13 @@ func bill(m *furl.Model, s split, at time.Time) CostSplit {
 		CacheRead:  float64(s.Read) * p.CacheRead / million,
 		Fresh:      float64(s.Fresh) * p.Input / million,
 	}
+}
+
+// usageCost returns the cost of a reported usage at a time.
+func usageCost(m *furl.Model, u furl.Usage, at time.Time) CostSplit {
+	c := bill(m, split{Fresh: u.Input, Read: u.CacheRead, Write: u.CacheWrite, WriteLong: u.CacheWrite1h}, at)
+	c.Output = float64(u.Output) * price.For(m, u.Prompt(), at).Output / 1e6
+	return c
 }
 
 func (c *CostSplit) add(d CostSplit) {

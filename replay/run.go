@@ -336,7 +336,8 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	out.Split.Own += r.own.dollars // also if the request does not fit
 	r.own = bought{}
 	cost.Output = float64(q.output) * prices.Output / 1e6
-	out.all.add(bought{o.dollars + cost.Output, o.tokens})
+	cost.add(q.passes)
+	out.all.add(bought{o.dollars + cost.Output + q.passes.Input(), o.tokens})
 	if o.sendable {
 		out.TokensSent += size
 		out.Peak = max(out.Peak, size)

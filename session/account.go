@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -13,10 +14,10 @@ import (
 // Account is the cost of a request, and its estimated cost without reductions.
 // Costs are in US dollars.
 type Account struct {
-	// Priced reports whether the model's prices are known. Otherwise all costs
-	// are 0.
+	// Priced reports whether the prices of all models of the request are known.
+	// Otherwise all costs are 0.
 	Priced bool
-	// Cost is the cost of the reported usage.
+	// Cost is the cost of the reported usage, of all passes of the request.
 	Cost float64
 	// Without is the estimated cost without reductions; see account. It equals
 	// Cost if nothing is hidden.
@@ -77,11 +78,16 @@ type sinceLast struct {
 // been written. What such entries cost more to write is not spent without furl. In all
 // cases the reply is assumed to be the same. A prompt above the window is priced as if the
 // provider had accepted it.
+//
+// Where the provider ran several passes, the first one is the request as it was sent. The
+// later ones on the conversation would have read the hidden blocks from the cache.
 type accounted struct {
 	model    *furl.Model // with the prices and the lifetime of the request's cache entries
+	models   modelLookup // of other passes
 	name     string      // the model's in requests
 	window   int         // the provider's limit; 0: unknown, or nothing is hidden
 	usage    furl.Usage
+	passes   furl.Passes
 	size     int // the estimated one
 	preamble furl.Digest
 	at       time.Time
@@ -115,7 +121,7 @@ func (r *accounted) account() Account {
 	a.Hidden = max(0, b.Of(r.hidden.tokens, r.hidden.items))
 	a.PromptWithout = a.Prompt + a.Hidden
 	a.Over = r.window > 0 && a.PromptWithout > r.window
-	if u == (furl.Usage{}) {
+	if u == (furl.Usage{}) && len(r.passes) == 0 {
 		return a
 	}
 	late := r.last != nil && r.at.Sub(r.when) > r.model.Caching.Lifetime
@@ -124,31 +130,59 @@ func (r *accounted) account() Account {
 	if cached && !wasDry(r.last.Plan) && !r.dry {
 		a.Break = r.cacheBreak(late && !kept)
 	}
-	if a.Priced = price.Known(r.model.Prices); a.Priced {
-		a.Cost = price.OfRequest(r.model, u, r.at)
+	passes := r.passes.All(u)
+	if a.Priced = r.pricesKnown(passes); a.Priced {
+		a.Cost = price.OfPasses(r.model, passes, r.models, r.at)
 		a.Without = a.Cost
 	}
 	kept = kept || r.keptHour(late)
-	if r.hour { // without furl, these entries live as long as the others
-		u.CacheWrite, u.CacheWrite1h = u.CacheWrite+u.CacheWrite1h, 0
+	if !a.Priced || a.Hidden == 0 && !(kept && cached) && !(r.hour && u.CacheWrite1h > 0) {
+		return a
 	}
-	if a.Priced && (a.Hidden > 0 || kept && cached || u != r.usage) {
-		still := cached && !late && r.last.Model == r.name && r.samePreamble()
-		a.Without = price.OfRequest(r.model, usageWithout(u, a.Hidden, r.between.edited || kept, still, b.Of(r.between.counted, r.between.items)), r.at)
+	still := cached && !late && r.last.Model == r.name && r.samePreamble()
+	without, first := slices.Clone(passes), true
+	for i := range without {
+		p := &without[i]
+		if r.hour { // without furl, these entries live as long as the others
+			p.Usage.CacheWrite, p.Usage.CacheWrite1h = p.Usage.CacheWrite+p.Usage.CacheWrite1h, 0
+		}
+		switch {
+		case !p.OnConversation():
+		case first:
+			p.Usage = usageWithout(p.Usage, a.Hidden, r.between.edited || kept, still, b.Of(r.between.counted, r.between.items))
+			first = false
+		default:
+			p.Usage = usageWithout(p.Usage, a.Hidden, false, false, 0)
+		}
 	}
+	a.Without = price.OfPasses(r.model, without, r.models, r.at)
 	return a
+}
+
+// pricesKnown reports whether the prices of all passes are known.
+func (r *accounted) pricesKnown(passes furl.Passes) bool {
+	if !price.Known(r.model.Prices) {
+		return false
+	}
+	for i := range passes {
+		if name := passes[i].Model; name != "" && name != r.name && !price.Known(r.models(name).Prices) {
+			return false
+		}
+	}
+	return true
 }
 
 // account returns the costs of a request before its exchange is recorded. The head
 // is the record that the request was sent for.
 func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 	r := &accounted{
-		model: &sent.Budget.Model, name: sent.Model, usage: price.Billed(&sent.Budget.Model, reply.Usage), size: sent.size(),
+		model: &sent.Budget.Model, models: s.models(), name: sent.Model, size: sent.size(),
+		usage: price.Billed(&sent.Budget.Model, reply.Usage), passes: reply.Passes,
 		preamble: sent.preamble, at: sent.At, dry: sent.Dry, hour: sent.HourCache,
 		scale: sent.Budget.Scale, perItem: sent.Budget.PerItem,
 	}
 	if sent.View == nil { // not of this session
-		r.usage = furl.Usage{}
+		r.usage, r.passes = furl.Usage{}, nil
 		a := r.account()
 		a.Prompt = cmp.Or(reply.Usage.Prompt(), a.Prompt)
 		a.PromptWithout = a.Prompt
@@ -294,7 +328,7 @@ func (r *accounted) cacheBreak(late bool) string {
 	switch {
 	case r.between.edited && !r.between.client && !late:
 		return breakPlanned
-	case !usedCache(r.last.Usage) || 2*r.usage.CacheRead >= r.last.Usage.Prompt():
+	case !usedCache(r.last.Usage) || 2*r.passes.First(r.usage).CacheRead >= r.last.Usage.Prompt():
 		return ""
 	case r.last.Model != r.name:
 		return breakModel

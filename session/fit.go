@@ -409,7 +409,7 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 func (s *Session) recordExchange(ctx context.Context, sent *Fit, reply *protocol.Reply) error {
 	ex := &furl.Exchange{
 		Model: sent.Model, Preamble: sent.preamble, View: sent.prefix, Thinking: sent.thinking,
-		Usage: price.Billed(&sent.Budget.Model, reply.Usage), ResponseID: reply.ID, Stop: reply.Stop,
+		Usage: price.Billed(&sent.Budget.Model, reply.Usage), Passes: reply.Passes, ResponseID: reply.ID, Stop: reply.Stop,
 		Plan: sent.steps(), Estimated: sent.size(),
 	}
 	s.describeRequest(ctx, ex, sent)

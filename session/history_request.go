@@ -23,7 +23,7 @@ func (h *History) request(r furl.Record, ex *furl.Exchange) {
 	meter := h.sizes.prompt(ex.Model, &m, func() *furl.View { return h.state.View(m) })
 	cal := meter.Calibration()
 	sent := accounted{
-		model: &m, name: ex.Model, usage: ex.Usage, size: ex.Estimated,
+		model: &m, models: h.model, name: ex.Model, usage: ex.Usage, passes: ex.Passes, size: ex.Estimated,
 		preamble: ex.Preamble, at: r.At, dry: wasDry(ex.Plan), hour: hadHourCache(ex.Plan),
 		scale: cal.Scale(), perItem: cal.PerItem(),
 		last: h.sizes.last, when: h.sizes.when, between: h.between,
@@ -44,6 +44,13 @@ func (h *History) request(r furl.Record, ex *furl.Exchange) {
 	}
 	if price.Known(m.Prices) {
 		q.Prices = price.For(&m, ex.Usage.Prompt(), r.At)
+	}
+	for _, p := range ex.Passes {
+		of := m
+		if p.Model != "" && p.Model != ex.Model {
+			of = h.model(p.Model)
+		}
+		q.Passes = append(q.Passes, PricedPass{p, price.For(&of, p.Usage.Prompt(), r.At)})
 	}
 	h.add(q, ex.Model, described, cal, shown)
 	h.replying = true

@@ -101,9 +101,17 @@ func (m *accountedSession) step(rt *rapid.T) {
 	default:
 		usage.CacheWrite = size - read + 1
 	}
+	var passes furl.Passes
+	if usage != (furl.Usage{}) && rapid.IntRange(0, 3).Draw(rt, "passes") == 0 {
+		passes = furl.Passes{
+			{Kind: rapid.SampledFrom([]string{furl.PassMessage, furl.PassCompaction}).Draw(rt, "first"), Usage: furl.Usage{Input: 100, CacheRead: read, Output: 9}},
+			{Kind: "advisor_message", Model: rapid.SampledFrom([]string{"claude-opus-4-5", "no-such-model"}).Draw(rt, "advisor"), Usage: furl.Usage{Input: 900, Output: 90}},
+			{Kind: furl.PassMessage, Usage: usage},
+		}
+	}
 	id := fmt.Sprintf("toolu_%d", m.calls)
 	same := call(id, "read", fmt.Sprintf(`{"n":%d}`, m.calls%4))
-	reply := &protocol.Reply{ID: id, Format: furl.FormatAnthropic, Usage: usage, Messages: []*furl.Message{
+	reply := &protocol.Reply{ID: id, Format: furl.FormatAnthropic, Usage: usage, Passes: passes, Messages: []*furl.Message{
 		message(m.t, furl.RoleAssistant, text("I read it."), same),
 	}}
 	if err := m.s.Observe(ctx, fit, reply); err != nil {

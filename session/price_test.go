@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -63,4 +64,42 @@ func TestPrices(t *testing.T) {
 		t.Errorf("previews have recorded something: %d records, want %d", got, records+1)
 	}
 	sessiontest.Checked(t, s)
+}
+
+// A request's cost is that of all its passes, each at its model's price, and its size that
+// of the last one. The classes of the totals have all of it.
+func TestPassesAreBilled(t *testing.T) {
+	all, _ := sessiontest.Open(t, session.Options{})
+	s := all.Create(storage.Meta{Model: "claude-opus-4-6"})
+	last := furl.Usage{Input: 63_156, Output: 100}
+	records := []furl.Body{
+		sessiontest.Message(t, furl.RoleUser, sessiontest.Text("review")),
+		&furl.Exchange{Model: "claude-opus-4-6", Usage: last, Passes: furl.Passes{
+			{Kind: furl.PassMessage, Usage: furl.Usage{Input: 54_805, Output: 40}},
+			{Kind: "advisor_message", Model: "claude-haiku-4-5", Usage: furl.Usage{Input: 60_000, Output: 2_000}},
+			{Kind: furl.PassMessage, Usage: last},
+		}},
+		sessiontest.Message(t, furl.RoleAssistant, sessiontest.Text("done")),
+	}
+	log := furl.NewLog()
+	for _, body := range records {
+		if _, err := log.Append(log.Head(), time.Time{}, furl.Import, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := session.NewHistory(s.HistoryOptions())
+	if _, err := h.Extend(log.Records(0), log.Head()); err != nil || len(h.Requests()) != 1 {
+		t.Fatalf("%d requests, %v", len(h.Requests()), err)
+	}
+	requests := h.Requests()
+	q := &requests[0]
+	opus, haiku := s.Model("claude-opus-4-6").Prices, s.Model("claude-haiku-4-5").Prices
+	want := (float64(54_805+63_156)*opus.Input + 140*opus.Output + 60_000*haiku.Input + 2_000*haiku.Output) / 1e6
+	if q.Size != last.Prompt() || !q.Priced || math.Abs(q.Cost-want) > 1e-9 || q.Without != q.Cost {
+		t.Errorf("%d tokens, cost %v, without furl %v; want %d and %v", q.Size, q.Cost, q.Without, last.Prompt(), want)
+	}
+	sum := session.TotalsOf(requests)
+	if classes := sum.Fresh.Cost + sum.Output.Cost; math.Abs(classes-want) > 1e-9 || sum.Tokens != last.Prompt() || sum.Fresh.Tokens != 54_805+60_000+63_156 {
+		t.Errorf("totals %+v, want classes of %v", sum, want)
+	}
 }

@@ -77,7 +77,7 @@ func (z *sizer) exchange(r furl.Record, ex *furl.Exchange, st *furl.State, model
 	}
 	z.edited = false
 	if !showedUnreduced(ex, st) {
-		z.meter.Report(ex.Usage)
+		z.meter.Report(ex.Usage, ex.Passes)
 	}
 	z.hourly = wroteHourly(ex.Usage, z.hourly)
 	z.last, z.when = ex, r.At

@@ -1,5 +1,7 @@
 package session
 
+import "github.com/furlhq/furl"
+
 // Totals are the sums of requests. Costs are in US dollars, at the prices of each
 // request's model.
 type Totals struct {
@@ -55,11 +57,12 @@ func (t *Totals) add(q *Request) {
 	if !q.Priced {
 		t.Unpriced++
 	}
-	t.Fresh.add(q.Usage.Input, q.Prices.Input)
-	t.Read.add(q.Usage.CacheRead, q.Prices.CacheRead)
-	t.Write.add(q.Usage.CacheWrite, q.Prices.CacheWrite)
-	t.WriteHour.add(q.Usage.CacheWrite1h, q.Prices.CacheWrite1h)
-	t.Output.add(q.Usage.Output, q.Prices.Output)
+	if len(q.Passes) == 0 {
+		t.addUsage(&q.Usage, &q.Prices)
+	}
+	for i := range q.Passes {
+		t.addUsage(&q.Passes[i].Usage, &q.Passes[i].Prices)
+	}
 	t.Own.Tokens += q.OwnTokens
 	t.Own.Cost += q.Own
 	t.Cost += q.Cost
@@ -73,4 +76,12 @@ func (t *Totals) add(q *Request) {
 	if q.Break != "" {
 		t.Breaks[q.Break]++
 	}
+}
+
+func (t *Totals) addUsage(u *furl.Usage, p *furl.Prices) {
+	t.Fresh.add(u.Input, p.Input)
+	t.Read.add(u.CacheRead, p.CacheRead)
+	t.Write.add(u.CacheWrite, p.CacheWrite)
+	t.WriteHour.add(u.CacheWrite1h, p.CacheWrite1h)
+	t.Output.add(u.Output, p.Output)
 }

@@ -64,6 +64,7 @@ func (c *call) newAnswer(reply Reply, tokens int) *answer {
 	}
 	c.usage = a.Usage
 	if c.summary != nil {
+		c.passes = furl.Passes{{Kind: furl.PassCompaction, Usage: c.summary.usage}, {Kind: furl.PassMessage, Usage: a.Usage}}
 		c.usage = c.usage.Add(c.summary.usage)
 	}
 	c.entry.Stop = a.Stop

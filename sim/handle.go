@@ -68,7 +68,8 @@ type call struct {
 	prompt  prompt
 	fault   *Fault
 	entry   Entry
-	usage   furl.Usage
+	usage   furl.Usage    // of all passes
+	passes  furl.Passes   // nil: one
 	done    chan struct{} // closed when it is in the journal; nil: not awaited
 	summary *summary      // the provider's compaction, nil if none
 }

@@ -88,7 +88,7 @@ func (messages) whole(c *call, a *answer) []byte {
 		ContextManagement: c.management(),
 		Transformations:   c.facts.dropped,
 	}
-	m.Usage.Iterations = c.iterations(a)
+	m.Usage.Iterations = c.iterations()
 	if a.Usage.Reasoning > 0 {
 		m.Usage.Details = &outputDetails{a.Usage.Reasoning}
 	}
@@ -169,7 +169,7 @@ func (messages) events(c *call, a *answer) []event {
 		ContextManagement *appliedShape `json:"context_management,omitempty"`
 	}{Type: "message_delta", Usage: usageShape(a.Usage, a.Usage.Output), ContextManagement: c.management()}
 	end.Usage.CacheCreation, end.Usage.Tier = nil, ""
-	end.Usage.Iterations = c.iterations(a)
+	end.Usage.Iterations = c.iterations()
 	if a.Usage.Reasoning > 0 {
 		end.Usage.Details = &outputDetails{a.Usage.Reasoning}
 	}

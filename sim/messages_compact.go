@@ -166,7 +166,7 @@ func (c *call) compactionBlock() furl.Block {
 func (c *call) summarized() *answer {
 	a := &answer{ID: c.api.newID(c), Stop: "compaction", Blocks: []furl.Block{c.summary.block}, Created: c.at.Unix()}
 	c.cacheLookup() // the rest of the prompt is stored in the cache
-	c.usage = c.summary.usage
+	c.usage, c.passes = c.summary.usage, furl.Passes{{Kind: furl.PassCompaction, Usage: c.summary.usage}}
 	if c.req.Format == furl.FormatResponses {
 		a.Usage = c.usage // Anthropic reports it only in usage.iterations
 	}
@@ -176,16 +176,10 @@ func (c *call) summarized() *answer {
 
 // iterations reports the cost of each pass of the request; nil if there was
 // only one.
-func (c *call) iterations(a *answer) []iterationItem {
-	if c.summary == nil {
-		return nil
-	}
-	item := func(typ string, u furl.Usage) iterationItem {
-		return iterationItem{typ, u.Input, u.CacheWrite + u.CacheWrite1h, u.CacheRead, u.Output}
-	}
-	list := []iterationItem{item("compaction", c.summary.usage)}
-	if a.Stop != "compaction" {
-		list = append(list, item("message", a.Usage))
+func (c *call) iterations() (list []iterationItem) {
+	for _, p := range c.passes {
+		u := p.Usage
+		list = append(list, iterationItem{p.Kind, u.Input, u.CacheWrite + u.CacheWrite1h, u.CacheRead, u.Output})
 	}
 	return list
 }

@@ -91,7 +91,7 @@ func (c *call) record() {
 		e.Fault = c.fault.String()
 	}
 	if e.Verdict == VerdictOK || e.Verdict == VerdictCut {
-		e.Cost = price.OfRequest(&c.model, c.usage, c.at)
+		e.Cost = price.OfPasses(&c.model, c.passes.All(c.usage), nil, c.at)
 	}
 	e.Answer = c.w.kept
 	c.sim.record(e, c.usage)

@@ -210,7 +210,7 @@ func (e *errorsOf) request(t *testing.T, p *point, ex *furl.Exchange) {
 		before := p.fits[p.reports%blindness]
 		e.blind = append(e.blind, off(before.Estimate(whole)))
 	}
-	p.meter.Report(ex.Usage)
+	p.meter.Report(ex.Usage, ex.Passes)
 	p.fits[p.reports%blindness] = p.meter.Calibration()
 	p.reports++
 	if since >= 2*blindness {

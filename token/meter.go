@@ -25,6 +25,7 @@ type Meter struct {
 	last    furl.Usage
 	known   bool // last was reported for the current prompt
 	thought bool // the reply to it has thinking
+	inside  bool // last is of a later pass, whose prompt has a part of the reply
 	before  *furl.Message
 	reply   Part // since last, messages of the model
 	added   Part // since last, everything else
@@ -50,7 +51,7 @@ func (m *Meter) Record(r furl.Record) {
 	case *furl.Message:
 		m.Message(body)
 	case *furl.Exchange:
-		m.Report(body.Usage)
+		m.Report(body.Usage, body.Passes)
 	}
 }
 
@@ -60,7 +61,11 @@ func (m *Meter) Message(msg *furl.Message) {
 	p := PartOf(msg.Blocks)
 	if msg.Role == furl.RoleAssistant {
 		p = m.thinking(msg, p)
-		m.reply = m.reply.Plus(p)
+		if m.inside {
+			m.reply = m.reply.Plus(PartOf(afterProvider(msg.Blocks)))
+		} else {
+			m.reply = m.reply.Plus(p)
+		}
 	} else {
 		if m.lastOnly && msg.DropsThinking(m.before) {
 			m.drop()
@@ -69,6 +74,17 @@ func (m *Meter) Message(msg *furl.Message) {
 	}
 	m.whole = m.whole.Plus(p)
 	m.before = msg
+}
+
+// afterProvider returns the blocks of a reply after the last one that the provider itself
+// added, such as the result of its tool: the last pass wrote them.
+func afterProvider(blocks []furl.Block) []furl.Block {
+	for i := len(blocks) - 1; i >= 0; i-- {
+		if blocks[i].Kind == furl.KindOpaque {
+			return blocks[i+1:]
+		}
+	}
+	return blocks
 }
 
 // thinking sizes the thinking in a message of the reply p: as reported for
@@ -95,18 +111,26 @@ func (m *Meter) drop() {
 	m.loop = Part{}
 }
 
-// Report adds the usage of the request whose prompt is everything added so
+// Report adds the usage and the passes of the request whose prompt is everything added so
 // far. Usages without a prompt are ignored.
-func (m *Meter) Report(u furl.Usage) {
-	if u.Prompt() <= 0 {
+//
+// Everything added so far is the prompt of the first pass. The next request has the
+// prompt and the output of the last one, unless that was a compaction: what the client
+// sends of the conversation after it is not known.
+func (m *Meter) Report(u furl.Usage, passes furl.Passes) {
+	sent := passes.First(u).Prompt()
+	if sent <= 0 || u.Prompt() <= 0 {
 		return
 	}
 	if m.known {
 		known, unknown := m.growth()
-		m.cal.ObserveAdded(unknown, u.Prompt()-known)
+		m.cal.ObserveAdded(unknown, sent-known)
 	}
-	m.cal.Observe(m.whole, u.Prompt())
-	m.last, m.known, m.thought = u, true, false
+	m.cal.Observe(m.whole, sent)
+	last := passes.Last()
+	m.last, m.thought = u, false
+	m.known = last < 0 || passes[last].Kind != furl.PassCompaction
+	m.inside = sent != u.Prompt()
 	m.reply, m.added, m.gone = Part{}, Part{}, Part{}
 }
 

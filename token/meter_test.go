@@ -22,12 +22,12 @@ func TestMeterEstimate(t *testing.T) {
 	if got := m.Estimate(); got != 100 {
 		t.Errorf("before any report: %d tokens, want the counted 100", got)
 	}
-	m.Report(furl.Usage{Input: 3, CacheRead: 9000, CacheWrite: 1097})
+	m.Report(furl.Usage{Input: 3, CacheRead: 9000, CacheWrite: 1097}, nil)
 	if got := m.Estimate(); got != 10_100 {
 		t.Errorf("after a report of 10,100: %d tokens", got)
 	}
 	m.Message(message(furl.RoleAssistant, block(furl.KindText, 50), block(furl.KindCall, 30)))
-	m.Report(furl.Usage{}) // a report without usage
+	m.Report(furl.Usage{}, nil) // a report without usage
 	m.Message(message(furl.RoleTool, block(furl.KindResult, 400)))
 	if got, want := m.Estimate(), 10_100+50+30+12+400+12; got != want {
 		t.Errorf("output unknown: %d tokens, want %d", got, want)
@@ -45,7 +45,7 @@ func TestMeterUsesTheReportedOutput(t *testing.T) {
 		{"of a reply that had only begun", 3, 92},
 	} {
 		m := token.NewMeter(&furl.Model{})
-		m.Report(furl.Usage{Input: 10_000, Output: tt.output})
+		m.Report(furl.Usage{Input: 10_000, Output: tt.output}, nil)
 		m.Message(message(furl.RoleAssistant, block(furl.KindText, 50), block(furl.KindCall, 30)))
 		if got := m.Estimate(); got != 10_000+tt.want {
 			t.Errorf("%s: %d tokens, want %d", tt.name, got, 10_000+tt.want)
@@ -81,7 +81,7 @@ func TestMeterReasoning(t *testing.T) {
 		{"kept if text comes with results", drops, thoughtful, aside, 10_000 + 562 + 110},
 	} {
 		m := token.NewMeter(tt.model)
-		m.Report(furl.Usage{Input: 10_000, Output: 562, Reasoning: 500})
+		m.Report(furl.Usage{Input: 10_000, Output: 562, Reasoning: 500}, nil)
 		m.Message(tt.reply)
 		m.Message(tt.next)
 		if got := m.Estimate(); got != tt.want {
@@ -94,13 +94,13 @@ func TestMeterReasoning(t *testing.T) {
 func TestMeterDropsCountedThinking(t *testing.T) {
 	m := token.NewMeter(&furl.Model{Thinking: furl.Thinking{LastOnly: true}})
 	m.Message(message(furl.RoleUser, block(furl.KindText, 100)))
-	m.Report(furl.Usage{Input: 100})
+	m.Report(furl.Usage{Input: 100}, nil)
 	m.Message(message(furl.RoleAssistant, block(furl.KindThinking, 70), block(furl.KindCall, 30)))
 	m.Message(message(furl.RoleUser, block(furl.KindResult, 50)))
 	if got := m.Estimate(); got != 250+2*12 {
 		t.Errorf("within the loop: %d tokens, want 274", got)
 	}
-	m.Report(furl.Usage{Input: 274})
+	m.Report(furl.Usage{Input: 274}, nil)
 	m.Message(message(furl.RoleAssistant, block(furl.KindThinking, 20), block(furl.KindText, 40)))
 	m.Message(message(furl.RoleUser, block(furl.KindText, 10)))
 	if got := m.Estimate(); got != 274+40+10-70 {
@@ -109,7 +109,7 @@ func TestMeterDropsCountedThinking(t *testing.T) {
 	if got, want := m.Whole(), (token.Part{Tokens: 230, Items: 2}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
-	m.Report(furl.Usage{Input: 254})
+	m.Report(furl.Usage{Input: 254}, nil)
 	if got := m.Estimate(); got != 254 {
 		t.Errorf("after the next report: %d tokens, want 254", got)
 	}
@@ -119,7 +119,7 @@ func TestMeterDropsCountedThinking(t *testing.T) {
 func TestMeterRebase(t *testing.T) {
 	m := token.NewMeter(&furl.Model{})
 	m.Message(message(furl.RoleUser, block(furl.KindText, 50_000)))
-	m.Report(furl.Usage{Input: 62_000, Output: 5})
+	m.Report(furl.Usage{Input: 62_000, Output: 5}, nil)
 	before := m
 	m.Rebase(token.Part{Tokens: 10_000})
 	if got := m.Estimate(); got != 22_000 {
@@ -129,7 +129,7 @@ func TestMeterRebase(t *testing.T) {
 	if got := m.Estimate(); got != 22_500 {
 		t.Errorf("a message later: %d tokens, want 22,500", got)
 	}
-	m.Report(furl.Usage{Input: 23_000})
+	m.Report(furl.Usage{Input: 23_000}, nil)
 	if got := m.Estimate(); got != 23_000 {
 		t.Errorf("after a report: %d tokens, want 23,000", got)
 	}
@@ -143,7 +143,7 @@ func TestMeterRebase(t *testing.T) {
 func TestMeterSwitch(t *testing.T) {
 	m := token.NewMeter(&furl.Model{TokenScale: 1})
 	m.Message(message(furl.RoleUser, block(furl.KindText, 10_000)))
-	m.Report(furl.Usage{Input: 30_000})
+	m.Report(furl.Usage{Input: 30_000}, nil)
 	m.Switch(&furl.Model{TokenScale: 1.5})
 	if got := m.Estimate(); got != 45_000 {
 		t.Errorf("%d tokens, want 45,000", got)
@@ -181,5 +181,37 @@ func TestPartOfView(t *testing.T) {
 	}
 	if got, want := meter.Whole(), token.PartOfView(view); got != want {
 		t.Errorf("the meter counted %+v, the view %+v", got, want)
+	}
+}
+
+// The prompt of a later pass has the earlier part of the reply, with the result of the
+// provider's tool: it does not count twice.
+func TestMeterPasses(t *testing.T) {
+	asked := message(furl.RoleUser, block(furl.KindText, 10_000))
+	found := block(furl.KindOpaque, 50_000)
+	first := furl.Usage{Input: 10_000, Output: 40}
+	for _, test := range []struct {
+		name   string
+		last   furl.Usage
+		passes furl.Passes
+		want   int
+	}{
+		{"as reported", furl.Usage{Input: 60_000, Output: 200}, nil, 60_200},
+		{"an output count of the start of the reply", furl.Usage{Input: 60_000, Output: 1}, nil, 60_200},
+		{"after a compaction", furl.Usage{Input: 3_000, Output: 200}, furl.Passes{{Kind: furl.PassCompaction, Usage: furl.Usage{Input: 10_000, Output: 40}}}, 3_200},
+	} {
+		m := token.NewMeter(&furl.Model{})
+		m.Message(asked)
+		if test.passes == nil {
+			test.passes = furl.Passes{{Kind: furl.PassMessage, Usage: first}}
+		}
+		m.Report(test.last, append(test.passes, furl.Pass{Kind: furl.PassMessage, Usage: test.last}))
+		m.Message(message(furl.RoleAssistant, block(furl.KindText, 40), found, block(furl.KindText, 200)))
+		if got := m.Estimate(); got < test.want*95/100 || got > test.want*105/100 {
+			t.Errorf("%s: the next prompt is estimated at %d tokens, want about %d", test.name, got, test.want)
+		}
+		if scale := m.Calibration().Scale(); scale < 0.8 || scale > 1.25 {
+			t.Errorf("%s: %.2f tokens of the provider for one that is counted", test.name, scale)
+		}
 	}
 }

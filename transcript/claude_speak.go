@@ -137,10 +137,10 @@ func (s *claudeSpeaker) reply(n *claudeNode) {
 		ex.Model = cmp.Or(r.model, ex.Model)
 		ex.Stop = cmp.Or(r.stop, ex.Stop)
 		if len(r.usage) > 0 {
-			if u, err := anthropic.DecodeUsage(r.usage); err != nil {
+			if u, passes, err := anthropic.DecodeUsage(r.usage); err != nil {
 				s.in.skip(r.line, "%v", err)
-			} else if u.Output >= ex.Usage.Output {
-				ex.Usage = u
+			} else if passes.Replied(u).Output >= ex.Passes.Replied(ex.Usage).Output {
+				ex.Usage, ex.Passes = u, passes
 			}
 		}
 	}

@@ -142,7 +142,7 @@ func (w *claudeWriter) message(uuid string, m *furl.Message, mark bool) {
 		if w.ex != nil {
 			msg = msg.str("stop_reason", w.ex.Stop)
 			if w.ex.Usage != (furl.Usage{}) {
-				msg = msg.raw("usage", claudeUsage(w.ex.Usage))
+				msg = msg.raw("usage", claudeUsage(w.ex.Usage, w.ex.Passes))
 			}
 			w.ex = nil
 		}
@@ -340,8 +340,29 @@ func withoutCacheControl(content []byte) []byte {
 	return append(blocks, ']')
 }
 
-func claudeUsage(u furl.Usage) []byte {
-	return fmt.Appendf(nil, `{"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d,"cache_creation":{"ephemeral_5m_input_tokens":%d,"ephemeral_1h_input_tokens":%d},"output_tokens":%d}`,
+// claudeUsage returns a usage as the provider reports it: the sum over the passes that
+// wrote the reply, and the list of passes if there were several.
+func claudeUsage(u furl.Usage, passes furl.Passes) []byte {
+	out := appendUsage([]byte("{"), passes.Replied(u))
+	for i, p := range passes {
+		out = append(out, ","...)
+		if i == 0 {
+			out = append(out, `"iterations":[`...)
+		}
+		out = rawjson.AppendString(append(out, `{"type":`...), p.Kind)
+		if p.Model != "" {
+			out = rawjson.AppendString(append(out, `,"model":`...), p.Model)
+		}
+		out = append(appendUsage(append(out, ','), p.Usage), '}')
+	}
+	if len(passes) > 0 {
+		out = append(out, ']')
+	}
+	return append(out, '}')
+}
+
+func appendUsage(out []byte, u furl.Usage) []byte {
+	return fmt.Appendf(out, `"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d,"cache_creation":{"ephemeral_5m_input_tokens":%d,"ephemeral_1h_input_tokens":%d},"output_tokens":%d`,
 		u.Input, u.CacheWrite+u.CacheWrite1h, u.CacheRead, u.CacheWrite, u.CacheWrite1h, u.Output)
 }
 

@@ -15,7 +15,9 @@ func (m *Measures) AddSession(records []furl.Record, head furl.Seq, model func(n
 	for i := range records {
 		switch b := records[i].Body.(type) {
 		case *furl.Exchange:
-			m.Output += b.Usage.Output
+			for _, p := range b.Passes.All(b.Usage) {
+				m.Output += p.Usage.Output
+			}
 		case *furl.Reduction:
 			m.Reductions++
 		}

@@ -65,7 +65,7 @@ func (x *Exchange) Done(ctx context.Context, reply *protocol.Reply) error {
 // recordReply records a reply.
 func (x *Exchange) recordReply(ctx context.Context, reply *protocol.Reply) error {
 	if x.Session == nil || x.done == nil || x.dropped() || reply == nil || reply.Refusal != nil && len(reply.Messages) == 0 ||
-		len(reply.Messages) == 0 && reply.Usage == (furl.Usage{}) {
+		len(reply.Messages) == 0 && reply.Usage == (furl.Usage{}) && len(reply.Passes) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)

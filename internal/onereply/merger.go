@@ -74,7 +74,7 @@ func (m *Merger) Round() http.ResponseWriter {
 
 // Next starts another reply.
 func (m *Merger) Next(reply *protocol.Reply) {
-	m.used = m.used.Add(reply.Usage)
+	m.used = m.used.Add(reply.Passes.Replied(reply.Usage))
 	m.rounds++
 	m.earlier = append(m.earlier, reply)
 	if !m.events {
@@ -90,7 +90,7 @@ func (m *Merger) End(reply *protocol.Reply, called bool) {
 	quiet := called && !otherCalls(reply)
 	used := m.used
 	if reply != nil {
-		used = used.Add(reply.Usage)
+		used = used.Add(reply.Passes.Replied(reply.Usage))
 	}
 	switch {
 	case m.events:

@@ -25,10 +25,12 @@ func (s *Session) figures(path []furl.Record, r *ribbon) []figure {
 		case *furl.Exchange:
 			requests++
 			largest = max(largest, b.Usage.Prompt())
-			usage.Input += b.Usage.Input
-			usage.CacheRead += b.Usage.CacheRead
-			usage.CacheWrite += b.Usage.CacheWrite + b.Usage.CacheWrite1h
-			usage.Output += b.Usage.Output
+			for _, p := range b.Passes.All(b.Usage) {
+				usage.Input += p.Usage.Input
+				usage.CacheRead += p.Usage.CacheRead
+				usage.CacheWrite += p.Usage.CacheWrite + p.Usage.CacheWrite1h
+				usage.Output += p.Usage.Output
+			}
 		case *furl.Reduction:
 			reductions++
 		}

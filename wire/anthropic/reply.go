@@ -184,7 +184,7 @@ func (d *draft) refuse(status int, body []byte) {
 // finish returns the reply. The draft can be extended further.
 func (d *draft) finish() (*protocol.Reply, error) {
 	reply := d.reply
-	reply.Usage = d.counts.usage()
+	reply.Usage, reply.Passes = d.counts.usage()
 	if reply.Stop == windowFull && reply.Refusal == nil {
 		full := reply.Usage.Prompt() + reply.Usage.Output
 		reply.Overflow = &protocol.Overflow{Tokens: full, Limit: full}
