@@ -50,6 +50,12 @@ func (q *modelRequest) compacts(req *protocol.Request) bool {
 	return path != "" && strings.HasSuffix(strings.TrimSuffix(q.URL.Path, "/"), path) || q.api.AsksCompaction(req)
 }
 
+// refusesThreads reports whether a request must have its whole history, so that it can be
+// reduced.
+func (t *Transport) refusesThreads(q *modelRequest) bool {
+	return !t.o.PassThreads && !t.o.DryRun && !headerIsTrue(q.Request, HeaderDryRun) && t.sessions.DefaultPolicy() != "none"
+}
+
 // headerIsTrue reports whether a header of a request is true.
 func headerIsTrue(r *http.Request, name string) bool {
 	on, _ := strconv.ParseBool(r.Header.Get(name))
@@ -77,6 +83,10 @@ func (t *Transport) beginExchange(q *modelRequest, body []byte) (x *exchange.Exc
 	req.Model, q.body = model, req.Body
 	if req.Ambiguous != "" {
 		t.o.Logger.Warn("request sent unchanged and not recorded: a field is ambiguous", "path", upstream.Path(q.URL), "field", req.Ambiguous)
+	}
+	if th := q.api.Thread(req); th != nil && req.Ambiguous == "" && t.refusesThreads(q) {
+		q.answer = refusal(q, th.Refusal)
+		return nil, nil
 	}
 	t.o.Hooks.decoded(req)
 	h := t.o.Hints(q.Request, req)

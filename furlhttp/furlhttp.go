@@ -57,6 +57,12 @@ type Options struct {
 	// the caller's instructions and tools. They cost more to write. A provider that
 	// refuses such a request gets it again without.
 	HourCache protocol.HourCache
+	// PassThreads sends on requests that create or continue a message thread of
+	// Anthropic, in which the provider keeps the history. Such a history cannot be
+	// reduced, and requests that continue a thread are not recorded. Otherwise they get
+	// the provider's error after which its SDKs send the whole history, unless
+	// nothing is reduced: in a dry run, or if the sessions' policy is none.
+	PassThreads bool
 	// DryRun plans each request, reports what would be hidden, and sends it
 	// unchanged.
 	DryRun bool

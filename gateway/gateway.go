@@ -127,6 +127,9 @@ type Options struct {
 	// MaxRequests is the largest number of concurrent requests to models; more
 	// are refused with status 503. If zero, defaults to 1024.
 	MaxRequests int
+	// PassThreads sends on requests with a message thread of Anthropic; see
+	// furlhttp.Options.
+	PassThreads bool
 	// DryRun makes every request a dry run: furl plans and reports what it would
 	// hide, records the conversation, and sends each request unchanged.
 	DryRun bool

@@ -79,7 +79,7 @@ func (g *Gateway) transport(c *call, r *http.Request, sessions *session.Sessions
 		return c, nil
 	}
 	return furlhttp.New(sessions, &furlhttp.Options{
-		Base: c, Recall: g.o.Recall, DryRun: g.o.DryRun, HourCache: g.hourCache(r), MaxBody: g.o.MaxBody, Finish: g.o.Finish,
+		Base: c, Recall: g.o.Recall, PassThreads: g.o.PassThreads, DryRun: g.o.DryRun, HourCache: g.hourCache(r), MaxBody: g.o.MaxBody, Finish: g.o.Finish,
 		Background: c.runAfterResponse, Hooks: c.hooks(), Logger: g.log,
 	}), nil
 }

@@ -10,7 +10,7 @@ import (
 type Refusal struct {
 	Status  int    // HTTP status
 	Type    string // the provider's error type, such as "invalid_request_error"
-	Code    string // OpenAI's error code, "" if none
+	Code    string // OpenAI's error code, or Anthropic's details.error_code; "" if none
 	Param   string // OpenAI's param, "" if none
 	Message string // the provider's text
 }

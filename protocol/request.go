@@ -47,6 +47,16 @@ func (r *Request) Fields() []byte {
 	return r.Body
 }
 
+// Thread is a history that the provider keeps for a client, which then sends only what is
+// new (Anthropic's message threads).
+type Thread struct {
+	// Previous is the id of the reply that the request continues from, "" if the request
+	// has the whole history and creates the thread.
+	Previous string
+	// Refusal is the error after which clients send the whole history.
+	Refusal *Refusal
+}
+
 // CacheRequest says which entries of the provider's prompt cache a request asks for.
 // The zero value leaves everything to the provider.
 type CacheRequest struct {

@@ -363,6 +363,9 @@ func (s *Session) policySettings() policy.Settings {
 	return set
 }
 
+// DefaultPolicy returns the name of the policy of sessions without their own.
+func (a *Sessions) DefaultPolicy() string { return a.live().Policy }
+
 // policyName returns the name of the session's policy.
 func (s *Session) policyName() string {
 	if s.meta.Policy != "" {

@@ -31,6 +31,7 @@ type facts struct {
 	salt        []byte // what changes the cache of messages without being part of them
 	management  []byte
 	compaction  []byte
+	thread      *thread // of the request, nil if it has none
 	dropped     []transformation
 	bound       binding
 	preamble    prefix // tools and instructions

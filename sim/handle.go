@@ -169,6 +169,7 @@ func (c *call) answer() error {
 
 // sendAnswer sends the answer, streamed or not.
 func (c *call) sendAnswer(a *answer) error {
+	c.keepThread(a)
 	if c.req.Stream {
 		return c.stream(a)
 	}

@@ -77,6 +77,10 @@ const (
 func (messages) expand(c *call, body []byte) ([]byte, error) {
 	f := &c.facts
 	f.betas = betasOf(c.r.Header.Values("anthropic-beta"))
+	body, err := c.openThread(body)
+	if err != nil {
+		return nil, err
+	}
 	f.read(body, func(key string, r *rawjson.Reader) {
 		switch key {
 		case "max_tokens":

@@ -31,7 +31,8 @@ const maxStored = 256 << 20
 
 // storeKey separates accounts without storing their credentials.
 func (c *call) storeKey(id string) string {
-	return strconv.FormatUint(maphash.String(accountSeed, c.r.Header.Get("Authorization")), 36) + " " + id
+	account := c.r.Header.Get("Authorization") + " " + c.r.Header.Get("X-Api-Key")
+	return strconv.FormatUint(maphash.String(accountSeed, account), 36) + " " + id
 }
 
 // continued inserts the history that the request refers to before its input.

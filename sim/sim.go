@@ -69,6 +69,7 @@ type Sim struct {
 	cache      promptcache.Cache
 	sizes      sizes
 	store      responseStore
+	threads    threadStore
 	entries    []Entry // the newest Keep of them, and some more
 	bodies     int     // bytes of bodies in them
 	bare       int     // entries before this index have no bodies

@@ -55,6 +55,8 @@ type API interface {
 	// provider. Its list contains only new messages, so none of it may be
 	// hidden.
 	Stateful(req *protocol.Request) bool
+	// Thread returns the thread that a request creates or continues, nil if it has none.
+	Thread(req *protocol.Request) *protocol.Thread
 
 	tools
 	streams

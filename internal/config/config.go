@@ -156,6 +156,9 @@ type Gateway struct {
 	// Log is the level of the log: debug, info, warn or error. If empty,
 	// info.
 	Log string `yaml:"log"`
+	// Threads is refuse or pass: what the gateway does with message threads, in which
+	// the provider keeps the history. If empty, refuse.
+	Threads string `yaml:"threads"`
 	// DryRun plans and says what would be hidden, and hides nothing.
 	DryRun bool `yaml:"dry_run"`
 	// KeepAlive is how many pings may keep the prompt cache of a session alive in

@@ -87,6 +87,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"max_requests":      count(&c.Gateway.MaxRequests),
 			"refuse":            boolean(&c.Gateway.Refuse),
 			"log":               oneOf(&c.Gateway.Log, "debug", "info", "warn", "error"),
+			"threads":           oneOf(&c.Gateway.Threads, "refuse", "pass"),
 			"dry_run":           boolean(&c.Gateway.DryRun),
 			"keep_alive":        pings(&c.Gateway.KeepAlive),
 			"cache_1h":          onOff(&c.Gateway.HourCache),

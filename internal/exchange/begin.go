@@ -74,9 +74,15 @@ func (a *Sessions) beginRecorded(ctx context.Context, x *Exchange, o *BeginOptio
 		return x, nil
 	}
 	api := wire.For(req.Format)
+	if api != nil {
+		x.thread = api.Thread(req)
+	}
 	if api != nil && api.Stateful(req) {
 		x.Why = "not reduced: the provider stores the history"
-		return x, nil
+		if x.thread == nil || len(req.Messages) == 0 {
+			return x, nil
+		}
+		return x, a.continueThread(ctx, x, o)
 	}
 	if len(req.Messages) == 0 {
 		x.Why = "the request has no messages"
@@ -218,7 +224,9 @@ func (x *Exchange) preparation(s *session.Session, noModel, recorded bool) prepa
 	return preparation{
 		NoModel: noModel,
 		Append: func(st sessionTx) error {
-			x.Why = ""
+			if !x.stored {
+				x.Why = ""
+			}
 			return x.appendRequest(x.all.tx(s, st))
 		},
 		Prompt: func(st sessionTx) transact.Prompt {
@@ -271,7 +279,7 @@ func (x *Exchange) prompt(t *tx) transact.Prompt {
 	return transact.Prompt{
 		Model: x.req.Model, Preamble: x.req.Preamble, Digest: x.req.PreambleDigest, MaxTokens: x.req.MaxTokens,
 		Tail: x.req.Messages[len(x.req.Messages)-x.incoming.tailLen:], Refused: x.overflow, Window: x.window, ThinkingRefused: x.thinking,
-		DryRun: x.Dry, Unbound: x.Dry && x.lacksRecallTools(t), Cache: wire.For(x.req.Format).CacheRequest(x.req),
+		DryRun: x.Dry || x.stored, Unbound: x.Dry && x.lacksRecallTools(t), Cache: wire.For(x.req.Format).CacheRequest(x.req),
 		HourCache: x.hourCache,
 	}
 }
@@ -284,6 +292,10 @@ func (x *Exchange) lacksRecallTools(t *tx) bool {
 
 // encodeFit sets the body to send for a fit.
 func (x *Exchange) encodeFit(fit *session.Fit) error {
+	if x.stored {
+		x.sendStored(fit)
+		return nil
+	}
 	if x.Dry {
 		return x.encodeDry(fit)
 	}

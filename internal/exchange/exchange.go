@@ -35,6 +35,8 @@ type Exchange struct {
 
 	hourCache protocol.HourCache // BeginOptions.HourCache
 	compacts  bool               // BeginOptions.Compact
+	thread    *protocol.Thread   // of the request, nil if it has none
+	stored    bool               // the request continues a thread
 
 	offered []string // recall tools in Body
 	rounds  int      // replies with calls of recall tools
@@ -84,6 +86,9 @@ func (x *Exchange) recordReply(ctx context.Context, reply *protocol.Reply) error
 	}
 	if err := record(ctx, x.Fit, reply); err != nil {
 		return fmt.Errorf("record reply: %w", err)
+	}
+	if x.thread != nil && reply.ID != "" {
+		x.all.rememberThread(x, reply.ID)
 	}
 	return nil
 }

@@ -47,6 +47,10 @@ type shared struct {
 	// as the client has reworded it; see byFirstReply.
 	reworded map[rewordedKey]furl.SessionID
 
+	// threads caches where the conversation of a thread continues, by the id of its
+	// newest reply; see thread.go.
+	threads map[threadKey]threadPlace
+
 	decodes  decodeCache
 	failures atomic.Int64
 }
@@ -66,6 +70,7 @@ func Of(all *session.Sessions) *Sessions {
 		return &shared{
 			hints:    make(map[hintKey]furl.SessionID),
 			reworded: make(map[rewordedKey]furl.SessionID),
+			threads:  make(map[threadKey]threadPlace),
 			decodes:  decodeCache{seed: maphash.MakeSeed(), maxPrefixes: o.Keep, maxBytes: o.KeepBytes / 2},
 		}
 	}).(*shared)}
@@ -85,6 +90,7 @@ func (a *shared) Drop() {
 	defer a.mu.Unlock()
 	clear(a.hints)
 	clear(a.reworded)
+	clear(a.threads)
 }
 
 // Deleted implements transact.Memo.

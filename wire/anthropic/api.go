@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
 )
 
@@ -21,8 +22,26 @@ func (codec) List() string { return "messages" }
 func (codec) EncodeView(v *furl.View) ([]json.RawMessage, error) { return EncodeMessages(v) }
 
 // Stateful implements wire.API: a request of Messages contains its whole
-// history.
-func (codec) Stateful(*protocol.Request) bool { return false }
+// history, unless it continues a thread.
+func (c codec) Stateful(req *protocol.Request) bool {
+	t := c.Thread(req)
+	return t != nil && t.Previous != ""
+}
+
+// Thread implements wire.API.
+func (codec) Thread(req *protocol.Request) *protocol.Thread {
+	thread := rawjson.Field(req.Fields(), "thread")
+	if len(thread) == 0 || thread[0] != '{' {
+		return nil
+	}
+	if rawjson.Unquote(rawjson.Field(thread, "type")) != "continue" {
+		return &protocol.Thread{Refusal: ThreadUnsupported("furl: message threads are refused, because the provider would keep the conversation; send the full conversation without `thread`, or set gateway.threads: pass")}
+	}
+	return &protocol.Thread{
+		Previous: rawjson.Unquote(rawjson.Field(thread, "previous_message_id")),
+		Refusal:  ThreadNotFound("furl: message threads are refused (gateway.threads); send the full conversation"),
+	}
+}
 
 // Tool implements wire.API.
 func (codec) Tool(name, description, schema string) []byte {
@@ -30,8 +49,8 @@ func (codec) Tool(name, description, schema string) []byte {
 }
 
 // TakesTools implements wire.API: a request of Messages has one reply, and
-// the provider does not store it.
-func (codec) TakesTools(*protocol.Request) bool { return true }
+// the provider does not store it unless it belongs to a thread.
+func (c codec) TakesTools(req *protocol.Request) bool { return c.Thread(req) == nil }
 
 // ToolResults implements wire.API: one message contains all results of a
 // step.

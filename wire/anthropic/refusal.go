@@ -44,10 +44,26 @@ func BodyTooLarge() *protocol.Refusal {
 	return &protocol.Refusal{Status: entityTooLarge, Type: tooLarge, Message: "Request exceeds the maximum size"}
 }
 
+// ThreadUnsupported is the refusal of a message thread. Anthropic's SDKs then send the
+// whole conversation without one (documentation of message threads, November 2026).
+func ThreadUnsupported(message string) *protocol.Refusal {
+	return &protocol.Refusal{Status: badRequest, Type: invalidRequest, Code: "thread_unsupported_request", Message: message}
+}
+
+// ThreadNotFound is the refusal to continue a message thread that the provider does not
+// have. Clients then create another one with the whole conversation.
+func ThreadNotFound(message string) *protocol.Refusal {
+	return &protocol.Refusal{Status: 404, Type: "not_found_error", Code: "thread_not_found", Message: message}
+}
+
 // ErrorBody encodes a refusal as the provider does.
 func ErrorBody(r *protocol.Refusal, requestID string) []byte {
 	out := rawjson.AppendString([]byte(`{"type":"error","error":{"type":`), r.Type)
 	out = rawjson.AppendString(append(out, `,"message":`...), r.Message)
+	if r.Code != "" {
+		out = rawjson.AppendString(append(out, `,"details":{"error_code":`...), r.Code)
+		out = append(out, '}')
+	}
 	out = append(out, '}')
 	if requestID != "" {
 		out = rawjson.AppendString(append(out, `,"request_id":`...), requestID)

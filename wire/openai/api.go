@@ -72,6 +72,12 @@ func duration(s string) time.Duration {
 	return d
 }
 
+// Thread implements wire.API.
+func (chat) Thread(*protocol.Request) *protocol.Thread { return nil }
+
+// Thread implements wire.API. A request that continues a stored response is Stateful.
+func (responses) Thread(*protocol.Request) *protocol.Thread { return nil }
+
 // Stateful implements wire.API: a request of Chat Completions contains its
 // whole history.
 func (chat) Stateful(*protocol.Request) bool { return false }
