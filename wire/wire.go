@@ -55,6 +55,11 @@ type API interface {
 	// provider. Its list contains only new messages, so none of it may be
 	// hidden.
 	Stateful(req *protocol.Request) bool
+	// Reference returns the provider's id of the item that a message stands for without its
+	// content, "" for other messages. ItemID returns the id of an item that can be referred
+	// to, "" if it has none.
+	Reference(m *furl.Message) string
+	ItemID(m *furl.Message) string
 	// Thread returns the thread that a request creates or continues, nil if it has none.
 	Thread(req *protocol.Request) *protocol.Thread
 

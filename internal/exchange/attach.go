@@ -25,6 +25,9 @@ type incoming struct {
 	// redacted.go.
 	redacted map[furl.Digest]*furl.Message
 	began    time.Time // when the request began to be matched
+	// references are the recorded items that messages of the request refer to, by index;
+	// see reference.go.
+	references map[int]*furl.Message
 	// Set by attach.
 	pairs       pairing
 	newMessages int    // number of new messages
@@ -58,7 +61,7 @@ func (t *tx) attach(in *incoming) error {
 	shared := t.Log().Head()
 	in.newMessages = len(msgs) - matched
 	for i := range msgs[matched:] {
-		if err := t.appendMessage(in, cloneMessage(&msgs[matched+i]), c); err != nil {
+		if err := t.appendMessage(in, in.recordedForm(matched+i), c); err != nil {
 			return fmt.Errorf("append message %d of the request: %w", matched+i, err)
 		}
 	}
@@ -74,6 +77,7 @@ func (t *tx) attach(in *incoming) error {
 
 // locate returns the position where a request's history continues. It sets in.tailLen.
 func (t *tx) locate(in *incoming) position {
+	t.resolveReferences(in)
 	in.tailLen = t.volatileTail(in.req.Messages)
 	find := func() position {
 		n := len(in.req.Messages) - in.tailLen
@@ -124,6 +128,7 @@ func (t *tx) pairMessages(in *incoming) {
 	if in.pairs = pair(st, in); in.reworded {
 		in.pairs.markReworded(st, msgs)
 	}
+	in.pairs.markReferences(in)
 }
 
 // tailRecorded reports whether the tail of the request is already recorded,

@@ -47,6 +47,9 @@ func (a *Sessions) match(ctx context.Context, in *incoming) (*session.Session, e
 		s, err = a.byCachedReworded(ctx, in)
 	}
 	if err == nil && s == nil {
+		s, err = a.byReference(ctx, in)
+	}
+	if err == nil && s == nil {
 		s, err = a.byHistory(ctx, in)
 	}
 	if err == nil && s == nil {

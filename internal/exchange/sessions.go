@@ -116,6 +116,7 @@ type tx struct {
 // sessionState is the state of one session.
 type sessionState struct {
 	index   logIndex
+	items   itemIndex
 	pending map[*Exchange]struct{} // exchanges in flight
 	opened  bool                   // this process has stored the session's first record
 	// committed are the heads (Fit.Head) of the first and the latest request of the

@@ -28,6 +28,12 @@ func (c codec) Stateful(req *protocol.Request) bool {
 	return t != nil && t.Previous != ""
 }
 
+// Reference implements wire.API: every message has its content.
+func (codec) Reference(*furl.Message) string { return "" }
+
+// ItemID implements wire.API.
+func (codec) ItemID(*furl.Message) string { return "" }
+
 // Thread implements wire.API.
 func (codec) Thread(req *protocol.Request) *protocol.Thread {
 	thread := rawjson.Field(req.Fields(), "thread")

@@ -72,6 +72,32 @@ func duration(s string) time.Duration {
 	return d
 }
 
+// Reference implements wire.API: every message has its content.
+func (chat) Reference(*furl.Message) string { return "" }
+
+// ItemID implements wire.API.
+func (chat) ItemID(*furl.Message) string { return "" }
+
+// Reference implements wire.API.
+func (responses) Reference(m *furl.Message) string {
+	if len(m.Blocks) == 1 && m.Blocks[0].Kind == furl.KindOpaque && m.Blocks[0].Name == itemReference {
+		return m.Blocks[0].ID
+	}
+	return ""
+}
+
+// ItemID implements wire.API.
+func (responses) ItemID(m *furl.Message) string {
+	if m.Role != furl.RoleAssistant || len(m.Raw) == 0 || m.Raw[0] != '{' ||
+		len(m.Blocks) == 1 && m.Blocks[0].Kind == furl.KindOpaque && m.Blocks[0].Name == itemReference {
+		return ""
+	}
+	return rawjson.Unquote(rawjson.Field(m.Raw, "id"))
+}
+
+// itemReference is the type of an item that refers to another one by its id.
+const itemReference = "item_reference"
+
 // Thread implements wire.API.
 func (chat) Thread(*protocol.Request) *protocol.Thread { return nil }
 
