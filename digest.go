@@ -63,8 +63,11 @@ func (m *Message) extend(chain Digest, own bool) Digest {
 
 func (b *Block) canonical(d *digester, m *Message) {
 	role := m.Role
-	if b.Kind == KindResult {
+	switch {
+	case b.Kind == KindResult:
 		role = RoleTool // Anthropic carries results in user messages
+	case b.Kind == KindOpaque && role == "":
+		role = RoleAssistant // an item without a role, which a reply may contain
 	}
 	d.field(string(role))
 	d.field(b.Kind.String())

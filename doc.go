@@ -48,6 +48,9 @@
 //     one, if all that the reduction hides is on both.
 //   - Idempotent append: repeating an append adds nothing; appending after another
 //     record than the head is [ErrConflict].
+//   - Understanding: nothing that furl does not understand is hidden, split, moved or
+//     reordered, and neither is what defines tools (see [State.Fixed]). Only the
+//     client, or a compaction by the provider, changes that.
 //   - Recall: what a view does not show can be found and returned exactly.
 //
 // Thinking is derived: on models that bind it to its prefix (see [Thinking]), a

@@ -21,8 +21,11 @@ func (s *State) group(i int, m *Message) {
 	case results >= 0:
 		s.join(results, i)
 		s.groups[results].results = true
-	case m.Role == RoleAssistant && last >= 0 && s.groups[last].kind == UnitStep &&
-		(!s.groups[last].results || s.isOpen(last)):
+	case !m.Role.Known() && last >= 0 && s.groups[last].kind == UnitStep,
+		m.Role == RoleAssistant && last >= 0 && s.groups[last].kind == UnitStep &&
+			(!s.groups[last].results || s.isOpen(last) || !s.msgs[i-1].Role.Known()):
+		// What says for nobody to speak may belong to what is before it and to what
+		// comes after it.
 		s.groups[last].last = i
 		s.groupOf = append(s.groupOf, last)
 	case (m.Role == RoleTool || m.observes()) && last >= 0 && s.groups[last].kind == UnitStep:
@@ -33,10 +36,11 @@ func (s *State) group(i int, m *Message) {
 	default:
 		g := group{kind: UnitUser, first: i, last: i}
 		switch m.Role {
-		case RoleAssistant:
-			g.kind, g.step = UnitStep, s.steps()+1
+		case RoleUser, RoleTool:
 		case RoleSystem, RoleDeveloper:
 			g.kind = UnitSystem
+		default:
+			g.kind, g.step = UnitStep, s.steps()+1
 		}
 		s.groups = append(s.groups, g)
 		s.groupOf = append(s.groupOf, last+1)
@@ -114,8 +118,8 @@ func (s *State) words(g group) int {
 		return end
 	}
 	b := len(m.Blocks)
-	for b > 0 && !m.Blocks[b-1].IsResult() {
-		b--
+	for b > 0 && !m.Blocks[b-1].IsResult() && !m.Blocks[b-1].Fixed {
+		b-- // a fixed block may be a result of a new kind
 	}
 	if b == 0 {
 		return end

@@ -39,6 +39,7 @@ func TestLaws(t *testing.T) {
 					"recall":      m.recall,
 					"open step":   m.openStep,
 					"result":      m.result,
+					"unknown":     m.unknown,
 					"policy":      m.plan,
 					"mask":        m.mask,
 					"mark":        m.mark,
@@ -95,9 +96,17 @@ func newMachine(t *rapid.T, f family) *machine {
 // add appends a record and fails the test if it is refused.
 func (m *machine) add(t *rapid.T, by furl.Actor, body furl.Body) furl.Record {
 	t.Helper()
+	fixed := m.fixed()
 	r, err := m.log.Append(m.log.Head(), clock(m.log.Len()), by, body)
 	if err != nil {
 		t.Fatalf("append %T: %v", body, err)
+	}
+	if _, ok := body.(*furl.Reduction); ok && by != furl.Client {
+		for _, p := range fixed {
+			if by := m.log.State().ShownBy(p); by != 0 {
+				t.Fatalf("understanding: reduction %d hides %v, in a unit that furl does not understand", by, p)
+			}
+		}
 	}
 	if _, ok := body.(*furl.Message); !ok {
 		if _, ok := body.(*furl.Exchange); !ok {
@@ -225,6 +234,102 @@ func (m *machine) result(t *rapid.T) {
 	}
 }
 
+// unknown is a message of the client or the model with something that furl does not
+// understand, or that defines tools.
+func (m *machine) unknown(t *rapid.T) {
+	raw := rapid.SampledFrom(unknowns[m.codec.Format()]).Draw(t, "unknown")
+	if len(m.log.State().OpenCalls()) > 0 {
+		if !m.single || strings.Contains(raw, `"message"`) {
+			return // nothing may be between a call and its result
+		}
+	}
+	if _, last := m.log.State().Message(m.log.State().Len() - 1); last.HasOwn() {
+		return // the client has what follows an answered call as one message
+	}
+	m.calls++
+	msg, err := m.codec.DecodeMessage(fmt.Appendf(nil, raw, m.calls, max(1, m.calls-rapid.IntRange(1, 4).Draw(t, "refers to"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(msg.Blocks, func(b furl.Block) bool { return b.Fixed }) {
+		t.Fatalf("nothing in it is fixed: %s", raw)
+	}
+	msg.Measure(letters{})
+	m.add(t, furl.Client, msg)
+}
+
+// unknowns are messages of which furl understands only a part: %[1]d is a new number,
+// %[2]d that of an earlier call.
+var unknowns = map[furl.Format][]string{
+	furl.FormatAnthropic: {
+		`{"role":"user","content":[{"type":"hologram","id":"h_%[1]d","beam":{"of":"light %[2]d"}}]}`,
+		`{"role":"user","content":[{"type":"text","text":"see %[2]d"},{"type":"hologram","tool_use_id":"call_%[2]d","beam":[%[1]d]}]}`,
+		`{"role":"assistant","content":[{"type":"text","text":"so %[2]d"},{"type":"hologram_use","id":"h_%[1]d"}]}`,
+		`{"role":"user","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"t_%[1]d_%[2]d"}}}]}`,
+		`{"role":"user","content":[{"type":"document","source":{"type":"content","content":[{"type":"hologram_%[1]d","text":"%[2]d"}]}}]}`,
+	},
+	furl.FormatChat: {
+		`{"role":"user","content":[{"type":"text","text":"see %[2]d"},{"type":"hologram","beam":%[1]d}]}`,
+		`{"role":"assistant","content":[{"type":"text","text":"so %[2]d"},{"type":"hologram","beam":"%[1]d"}]}`,
+	},
+	furl.FormatResponses: {
+		`{"type":"hologram","id":"h_%[1]d","beam":"%[2]d"}`,
+		`{"type":"hologram_output","call_id":"call_%[2]d","beam":%[1]d}`,
+		`{"type":"hologram","role":"developer","beam":"%[1]d %[2]d"}`,
+		`{"type":"additional_tools","role":"developer","id":"at_%[1]d","tools":[{"type":"function","name":"f_%[2]d"}]}`,
+		`{"type":"agent_message","id":"am_%[1]d","author":"/main/a%[2]d","recipient":"/main","content":[{"type":"input_text","text":"done"}]}`,
+		`{"type":"message","role":"user","content":[{"type":"hologram","beam":%[1]d},{"type":"input_text","text":"%[2]d"}]}`,
+	},
+}
+
+// fixed gives the blocks in units that furl does not understand and that are shown as
+// recorded.
+func (m *machine) fixed() (list []furl.Pos) {
+	s := m.log.State()
+	for _, sp := range s.Fixed() {
+		i, _ := s.Find(sp.First.Msg)
+		for ; i < s.Len(); i++ {
+			seq, msg := s.Message(i)
+			for n := range msg.Blocks {
+				if p := (furl.Pos{Msg: seq, Block: n}); covers([]furl.Span{sp}, p) && s.ShownBy(p) == 0 {
+					list = append(list, p)
+				}
+			}
+			if seq >= sp.Last.Msg {
+				break
+			}
+		}
+	}
+	return list
+}
+
+// understood: what furl does not understand is sent as recorded and in order.
+func (m *machine) understood(t *rapid.T, sent [][]json.RawMessage) {
+	s, all, at := m.log.State(), slices.Concat(sent...), 0
+	for i := range s.Len() {
+		seq, msg := s.Message(i)
+		for n := range msg.Blocks {
+			b := &msg.Blocks[n]
+			if !b.Fixed {
+				continue
+			}
+			if by := s.ShownBy(furl.Pos{Msg: seq, Block: n}); by != 0 {
+				t.Fatalf("understanding: reduction %d hides message %d block %d: %s", by, seq, n, msg.Raw)
+			}
+			want := msg.Raw
+			if b.End > b.Start {
+				want = msg.Raw[b.Start:b.End]
+			}
+			for at < len(all) && !bytes.Contains(all[at], want) {
+				at++
+			}
+			if at == len(all) {
+				t.Fatalf("understanding: message %d block %d is not sent, or not in its place: %s", seq, n, want)
+			}
+		}
+	}
+}
+
 // split makes the messages of a family: one each for OpenAI's results.
 func (m *machine) split(t *rapid.T, role furl.Role, blocks []furl.Block) []*furl.Message {
 	if role == furl.RoleTool && m.mixed {
@@ -323,7 +428,7 @@ func (m *machine) inPlace(t *rapid.T, by furl.Actor) {
 	var items []furl.Item
 	for range rapid.IntRange(1, 3).Draw(t, "blocks") {
 		p, b := m.anyBlock(t)
-		if b.Kind == furl.KindThinking || slices.ContainsFunc(items, func(it furl.Item) bool { return it.Spans[0].First == p }) {
+		if b.Kind == furl.KindThinking || b.Kind == furl.KindOpaque || b.Fixed && by == furl.Client || slices.ContainsFunc(items, func(it furl.Item) bool { return it.Spans[0].First == p }) {
 			continue
 		}
 		shown := "[hidden]"
@@ -531,6 +636,9 @@ func (m *machine) takenOver(t *rapid.T, before *furl.State, left []furl.Record, 
 		at := moved[0].New + furl.Seq(i)
 		for n := range r.Body.(*furl.Message).Blocks {
 			was, is := before.ShownBy(furl.Pos{Msg: r.Seq, Block: n}), now.ShownBy(furl.Pos{Msg: at, Block: n})
+			if is == 0 && covers(now.Fixed(), furl.Pos{Msg: at, Block: n}) {
+				continue // a later message made its unit one that stays
+			}
 			if was != is {
 				t.Fatalf("takeover: message %d block %d was shown by %d, as message %d it is by %d", r.Seq, n, was, at, is)
 			}
@@ -714,6 +822,7 @@ func (m *machine) check(t *rapid.T) {
 	sent := m.render(t, view)
 	m.appendOnly(t)
 	m.pairing(t, sent)
+	m.understood(t, sent)
 	m.deterministic(t, sent)
 	m.cover(t)
 	m.reversible(t)
@@ -892,6 +1001,7 @@ func (m *machine) newest(p furl.Pos) []furl.Seq {
 		marked bool
 	}
 	s, may := m.log.State(), []answer{{}}
+	fixed := covers(s.Fixed(), p) // perhaps since a later message
 	seen := make(map[furl.Seq]bool)
 	for _, r := range m.layers() {
 		switch b := r.Body.(type) {
@@ -906,6 +1016,9 @@ func (m *machine) newest(p furl.Pos) []furl.Seq {
 				}
 				_, marked := it.Show.(furl.Mark)
 				for i := range may {
+					if fixed && r.By != furl.Client {
+						may = append(may, may[i])
+					}
 					if marked || !may[i].marked {
 						may[i] = answer{r.Seq, marked}
 					}
@@ -937,7 +1050,7 @@ func (m *machine) layers() (list []furl.Record) {
 			continue
 		}
 		for seq, body := range take.Taken() {
-			list = append(list, furl.Record{Seq: seq, Body: body})
+			list = append(list, furl.Record{Seq: seq, By: m.log.At(seq).By, Body: body})
 		}
 	}
 	return list
@@ -1016,7 +1129,7 @@ func TestJSONOfAnySession(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				m := newMachine(rt, f)
 				rt.Repeat(map[string]func(*rapid.T){
-					"user": m.user, "step": m.step, "open step": m.openStep, "policy": m.plan, "mask": m.mask,
+					"user": m.user, "step": m.step, "open step": m.openStep, "unknown": m.unknown, "policy": m.plan, "mask": m.mask,
 					"mark": m.mark, "forget": m.forget, "lift": m.lift, "open": m.open, "hold": m.hold,
 					"rewind": m.rewind, "diverge": m.diverge, "client edit": m.clientEdit,
 				})

@@ -193,7 +193,7 @@ func (s *State) mayFollow(m *Message) error {
 		return nil
 	}
 	for i := range m.Blocks {
-		if m.Blocks[i].Kind == KindResult {
+		if m.Blocks[i].Kind == KindResult || m.Blocks[i].Fixed { // which may be a result of a new kind
 			return nil
 		}
 	}

@@ -21,6 +21,16 @@ const (
 	RoleTool      Role = "tool"
 )
 
+// Known reports whether a role is one of the above. An item of Responses may state
+// none, and there may be new ones.
+func (r Role) Known() bool {
+	switch r {
+	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant, RoleTool:
+		return true
+	}
+	return false
+}
+
 // Format names a wire format: the shape a message's Raw bytes have.
 type Format string
 
@@ -108,10 +118,11 @@ type Block struct {
 	// back as words of the user. The wire does not show this; importers set it.
 	// See IsResult.
 	Observation bool
-	// Deferred marks what belongs to a search for tools: the definition of a tool that
-	// is not in the prompt until a block references it, and a block with such
-	// references, where the definitions are then. Policies hide the latter only where
-	// the rest does not suffice (Keep): the model cannot call the tools without it.
+	// Fixed marks a block that is always sent as recorded, with its whole unit: it
+	// defines tools, or the wire package does not know its type. See State.Fixed.
+	Fixed bool
+	// Deferred marks the definition of a tool that is not in the prompt until a block
+	// references it. Only blocks of Request.Preamble have it.
 	Deferred bool
 	// Start and End delimit the block in Message.Raw. Both are zero if it has
 	// no bytes there.

@@ -29,6 +29,11 @@ type State struct {
 	groupOf []int // index into groups, per message
 	open    []openCall
 
+	fixed []int // ordinals of fixed blocks, ascending
+	// pinned are the units with fixed blocks, for so many messages.
+	pinned    []interval
+	pinnedFor int
+
 	layers stack[layer]
 	labels stack[label] // the first is "as recorded"
 	cover  cover
@@ -322,6 +327,11 @@ func (s *State) addMessage(r Record, m *Message) {
 	s.tokens = append(s.tokens, s.tokens[i]+m.Tokens())
 	s.exchOf = append(s.exchOf, len(s.exchanges)-1)
 	s.exact = append(s.exact, Digest{})
+	for b := range m.Blocks {
+		if m.Blocks[b].Fixed {
+			s.fixed = append(s.fixed, s.base[i]+b)
+		}
+	}
 	s.group(i, m)
 }
 
@@ -329,6 +339,9 @@ func (s *State) addReduction(r Record, red *Reduction) error {
 	l, labels, err := s.resolve(r.Seq, red)
 	if err != nil {
 		return err
+	}
+	if r.By != Client && r.By != Upstream { // a client and a provider's compaction may
+		l.paints = s.aroundPinned(l.paints)
 	}
 	l.at, l.msgs = r.At, len(s.msgs)
 	s.layers.push(l)
@@ -527,7 +540,7 @@ func (s *State) Effect(red *Reduction) (Effect, error) {
 	if err != nil {
 		return e, err
 	}
-	for _, p := range l.paints {
+	for _, p := range s.aroundPinned(l.paints) {
 		show := red.Items[labels[p.label-s.labels.len()].item].Show
 		_, marks := show.(Mark)
 		in, _ := show.(In)

@@ -59,7 +59,7 @@ type ShownBlock struct {
 	// Tokens is the size of what is shown; 0 for thinking that the provider
 	// drops.
 	Tokens int
-	Hold   Hold // Keep, Pin or 0; at least Keep if it references deferred tools
+	Hold   Hold // Keep, Pin or 0; Pin in a unit with a fixed block
 }
 
 // AsRecorded reports whether the whole message is shown as it was recorded.
@@ -139,6 +139,9 @@ type Unit struct {
 	// Newest marks the newest step and the newest user text; Preamble the leading
 	// instructions.
 	Newest, Preamble bool
+	// Fixed marks a unit that is always shown as recorded; see State.Fixed. Its Hold
+	// is Pin.
+	Fixed bool
 	// Protected marks what no policy may hide: leading instructions, the newest
 	// user text, the newest step, a step with an open call, a compaction by the provider,
 	// and what is pinned.
@@ -377,10 +380,11 @@ func (b *viewer) close(u Unit) {
 func (b *viewer) protect() {
 	units := b.v.Units
 	for i := range units {
-		if units[i].Kind != UnitSystem {
+		// Instructions may follow what is of unknown type.
+		if fixed := b.fixed(&units[i]); units[i].Kind != UnitSystem && !fixed {
 			break
 		}
-		units[i].Preamble = true
+		units[i].Preamble = units[i].Kind == UnitSystem
 	}
 	var step, user bool
 	for i := len(units) - 1; i >= 0 && !(step && user); i-- {
@@ -396,15 +400,27 @@ func (b *viewer) protect() {
 	}
 	for i := range units {
 		u := &units[i]
+		if u.Fixed = b.fixed(u); u.Fixed {
+			u.Hold = Pin
+		}
 		for j := u.lo; j < u.hi; j++ {
 			sb := &b.v.blocks[j]
-			if sb.Block.Deferred {
-				sb.Hold, u.Hold = max(sb.Hold, Keep), max(u.Hold, Keep)
+			if u.Fixed {
+				sb.Hold = Pin
 			}
 			u.Protected = u.Protected || sb.Block.IsCompaction()
 		}
 		u.Protected = u.Protected || u.Preamble || u.Newest || u.Open || u.Hold == Pin
 	}
+}
+
+// fixed reports whether a unit is always shown as recorded.
+func (b *viewer) fixed(u *Unit) bool {
+	if len(b.s.fixed) == 0 || u.Kind == UnitMark || len(u.Blocks) == 0 {
+		return false
+	}
+	ord, err := b.s.ordinal(u.Blocks[0].Pos)
+	return err == nil && b.s.isPinned(ord)
 }
 
 // hold notes the holds of the blocks, and the strongest of each unit: also that

@@ -79,6 +79,9 @@ func describePlan(h http.Header, x *session.Exchange) {
 	}
 	switch n := len(plan.Reductions); {
 	case n > 0:
+		if types := x.Fit.UnknownTypes; len(types) > 0 {
+			h.Set(HeaderNote, unknownTypesNote(types))
+		}
 		list := make([]string, 0, min(n, maxPlan))
 		for _, red := range plan.Reductions[:min(n, maxPlan)] {
 			list = append(list, reductionHeader(red))
@@ -88,7 +91,14 @@ func describePlan(h http.Header, x *session.Exchange) {
 		h.Set(HeaderNote, OneLine("unknown context window of "+x.Fit.Model+": nothing is hidden to make room; set it with --window or in a catalog"))
 	case x.Dry:
 		h.Set(HeaderNote, OneLine("nothing would be hidden"+reasonNothing(plan)))
+	case len(x.Fit.UnknownTypes) > 0:
+		h.Set(HeaderNote, unknownTypesNote(x.Fit.UnknownTypes))
 	}
+}
+
+// unknownTypesNote says what furl sends unchanged because it does not know the types.
+func unknownTypesNote(types []string) string {
+	return OneLine("furl does not know these types and never hides their steps: " + strings.Join(types, ", "))
 }
 
 // reductionHeader returns a reduction in the format of Server-Timing.

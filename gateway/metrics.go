@@ -21,7 +21,7 @@ import (
 
 // metrics are the gateway's metrics, which docs/operate/gateway.md describes. No
 // label has values invented by clients: models are those of the catalog and
-// "other".
+// "other". Only unknown types have their names, of which there are few.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -100,7 +100,26 @@ func newMetrics(g *Gateway) *metrics {
 	m.firstByte = histogram("furl_upstream_first_byte_seconds", "Time from sending a request to the first byte of the response.", "format", providerBuckets)
 	m.requestTime = histogram("furl_request_seconds", "Time from receiving a request to the end of the response.", "format", providerBuckets)
 	m.registerComputed(g)
+	m.registry.MustRegister(unknownTypes{g, prometheus.NewDesc("furl_unknown_types_total",
+		"Requests with types of blocks or items that furl does not know, by type. Their steps are never hidden.", []string{"type"}, nil)})
 	return m
+}
+
+// unknownTypes collects the requests with unknown types. Package session bounds the
+// number of types and their names.
+type unknownTypes struct {
+	g    *Gateway
+	desc *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (u unknownTypes) Describe(to chan<- *prometheus.Desc) { to <- u.desc }
+
+// Collect implements prometheus.Collector.
+func (u unknownTypes) Collect(to chan<- prometheus.Metric) {
+	for typ, n := range u.g.sessions.Stats().UnknownTypes {
+		to <- prometheus.MustNewConstMetric(u.desc, prometheus.CounterValue, float64(n), typ)
+	}
 }
 
 // registerComputed registers the metrics that are computed when they are collected.

@@ -61,6 +61,9 @@ type Totals struct {
 	// UnknownWindows is the number of requested models with an unknown context
 	// window. Their requests are not reduced to fit.
 	UnknownWindows int `json:"unknown_windows"`
+	// UnknownTypes is the number of requests with types of blocks and items that furl
+	// does not know, by type. Their steps are never hidden.
+	UnknownTypes map[string]int `json:"unknown_types,omitempty"`
 	// Shared has a fingerprint of each setting that must be equal on all gateways of a
 	// store, by its name. Fingerprints can be compared with those of another gateway
 	// for the same salt. nil without ?salt=.
@@ -92,7 +95,7 @@ func (g *Gateway) status(r *http.Request) (any, error) {
 	st.Sessions = stats.Sessions
 	st.Totals = &Totals{
 		StoreErrors: stats.StoreErrors, Failed: exchange.Of(g.sessions).Failures(), Unrecorded: g.metrics.unrecordedCount(),
-		UnknownWindows: stats.UnknownWindows,
+		UnknownWindows: stats.UnknownWindows, UnknownTypes: stats.UnknownTypes,
 	}
 	var err error
 	st.Shared, err = g.o.fingerprints(r.URL.Query().Get("salt"))

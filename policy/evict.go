@@ -69,8 +69,8 @@ func (e *Evict) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Re
 func (e *Evict) kept(v *furl.View) int {
 	n, i := 0, len(v.Units)
 	for ; i > 0 && n < cmp.Or(e.KeepMessages, 10); i-- {
-		if u := &v.Units[i-1]; u.Kind != furl.UnitMark {
-			n += u.Messages
+		if u := &v.Units[i-1]; u.Kind != furl.UnitMark && !u.Fixed {
+			n += u.Messages // fixed ones stay anyway
 		}
 	}
 	return i

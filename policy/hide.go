@@ -27,6 +27,7 @@ func (h *Hide) Name() string { return "hide" }
 // The Skips of Hide.
 const (
 	skipPinned = Skip("it is pinned; unpin it first")
+	skipFixed  = Skip("it defines tools, or furl does not know its type; it is always sent")
 	skipNewest = Skip("the newest step and the newest message of the user cannot be hidden")
 	skipHidden = Skip("it is hidden already")
 	skipInside = Skip("only results and long inputs of calls can be hidden inside a step; hide the whole step instead")
@@ -70,6 +71,8 @@ func (h *Hide) inside(v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 			case !h.selected(sb):
 			case sb.By != 0 && !isClip(v, sb):
 				why = skipHidden
+			case u.Fixed:
+				why = skipFixed
 			case sb.Hold == furl.Pin:
 				why = skipPinned
 			case u.Newest || u.Open:
@@ -120,6 +123,8 @@ func (h *Hide) steps(v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 		}
 		switch {
 		case !found || u.Kind == furl.UnitMark:
+		case u.Fixed:
+			why = skipFixed
 		case u.Hold == furl.Pin:
 			why = skipPinned
 		case u.Newest || u.Open:
@@ -165,6 +170,9 @@ func (h *Hide) again(v *furl.View) (*furl.Reduction, error) {
 	for i := range v.Units {
 		for j := range v.Units[i].Blocks {
 			if sb := &v.Units[i].Blocks[j]; sb.Hold == furl.Pin && (&Hide{Spans: spans}).selected(sb) {
+				if v.Units[i].Fixed {
+					return nil, skipFixed
+				}
 				return nil, skipPinned
 			}
 		}

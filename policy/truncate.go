@@ -138,7 +138,7 @@ func follows(run []furl.Unit, u *furl.Unit) bool {
 }
 
 // afterFirst returns the units after the first message, and how many recorded
-// messages they show. A summary at the front counts as the first message.
+// messages they show that are not fixed. A summary at the front counts as the first message.
 func afterFirst(v *furl.View) (rest []furl.Unit, messages int) {
 	i := 0
 	for i < len(v.Units) && v.Units[i].Preamble {
@@ -152,8 +152,8 @@ func afterFirst(v *furl.View) (rest []furl.Unit, messages int) {
 	}
 	rest = append(rest, v.Units[i:]...)
 	for j := range rest {
-		if rest[j].Kind != furl.UnitMark {
-			messages += rest[j].Messages
+		if u := &rest[j]; u.Kind != furl.UnitMark && !u.Fixed {
+			messages += u.Messages // fixed ones are not among what may be hidden
 		}
 	}
 	return rest, messages

@@ -129,7 +129,7 @@ const (
 	flagOwn
 	flagObservation
 	flagErrorText
-	flagDeferred
+	flagFixed
 )
 
 func flagsOf(b *furl.Block) (flags uint8) {
@@ -154,8 +154,8 @@ func flagsOf(b *furl.Block) (flags uint8) {
 	if b.ErrorText {
 		flags |= flagErrorText
 	}
-	if b.Deferred {
-		flags |= flagDeferred
+	if b.Fixed {
+		flags |= flagFixed
 	}
 	return flags
 }
@@ -173,14 +173,14 @@ func block(e *encoding, b *furl.Block) {
 		e.bool("cache_mark", &b.CacheMark)
 		e.bool("own", &b.Own)
 		e.bool("observation", &b.Observation)
-		e.bool("deferred", &b.Deferred)
+		e.bool("fixed", &b.Fixed)
 		blockPlace(e, b)
 		return
 	}
 	flags := e.flags(flagsOf(b))
 	if e.reading() { // a recorded block is never written to
 		b.Error, b.CacheMark, b.Own = flags&flagError != 0, flags&flagCacheMark != 0, flags&flagOwn != 0
-		b.Observation, b.ErrorText, b.Deferred = flags&flagObservation != 0, flags&flagErrorText != 0, flags&flagDeferred != 0
+		b.Observation, b.ErrorText, b.Fixed = flags&flagObservation != 0, flags&flagErrorText != 0, flags&flagFixed != 0
 	}
 	blockPlace(e, b)
 	blockWords(e, b)

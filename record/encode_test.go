@@ -34,7 +34,7 @@ func recordsOfEachKind(t testing.TB) []furl.Record {
 	m.Blocks[0].Media = []furl.Media{{Kind: furl.KindImage, Type: "image/png", Bytes: 12, Width: 3, Height: 4, Digest: furl.DigestOf([]byte("x"))}}
 	m.Blocks[0].Tokens, m.Blocks[1].Signature = 77, 88
 	observation := furl.TextMessage(furl.RoleUser, "output of a command")
-	observation.Blocks[0].Observation, observation.Blocks[0].ErrorText, observation.Blocks[0].Deferred = true, true, true
+	observation.Blocks[0].Observation, observation.Blocks[0].ErrorText, observation.Blocks[0].Fixed = true, true, true
 	span := []furl.Span{{First: furl.Pos{Msg: 1, Block: 0}, Last: furl.Pos{Msg: 1, Block: 1}}}
 	usage := furl.Usage{Input: 1, CacheRead: 2, CacheWrite: 3, CacheWrite1h: 4, Output: 5, Reasoning: 6}
 	bodies := []furl.Body{

@@ -21,6 +21,7 @@ func (s *Session) Check(ctx context.Context) ([]storage.Problem, error) {
 		if err != nil {
 			return nil, fmt.Errorf("check session %s: %w", s.key.Session, err)
 		}
+		judge(r)
 		records = append(records, r)
 	}
 	meta := s.Meta()
@@ -118,6 +119,10 @@ func (c *checker) bytes(seq furl.Seq, m *furl.Message) {
 		return
 	}
 	again, err := codec.DecodeMessage(m.Raw)
+	if err == nil && again.Role != m.Role && len(again.Blocks) > 0 && again.Blocks[0].Fixed {
+		again.Role = m.Role // an older version took it for the assistant's
+		again.Seal()
+	}
 	switch {
 	case err != nil:
 		c.add(seq, "cannot decode the bytes of the message: %v", err)

@@ -41,6 +41,9 @@ type Fit struct {
 	// Unbound reports that a dry run's prompt is not View, so no thinking is bound to
 	// View.
 	Unbound bool
+	// UnknownTypes are types of blocks and items in the conversation that furl does
+	// not know, at most 9 short names. Their steps are always sent unchanged.
+	UnknownTypes []string
 	// HourCache reports that the request should ask for cache entries of one hour for
 	// the client's instructions and tools (wire.API.HourPreamble). Encode clears it if
 	// the request does not.
@@ -321,7 +324,7 @@ func (s *Session) newFit(in transact.Prompt, b furl.Budget, plan *furl.Plan, cou
 	v := s.log.State().View(b.Model)
 	f := &Fit{
 		Model: in.Model, View: v, Plan: plan, Budget: b, Head: s.log.Head(), At: b.Now,
-		preamble: in.Digest, counted: counted,
+		preamble: in.Digest, counted: counted, UnknownTypes: unknownTypesOf(s.log.State()),
 		HourCache: s.wantsHourCache(in, &b, v),
 	}
 	if b.Model.Thinking.Binds {

@@ -62,6 +62,8 @@ func (s *Session) addToLedger(m *storage.Meta, sent *Fit, hidden int) {
 		m.Ledger = &storage.Ledger{}
 	}
 	m.Ledger.Size, m.Ledger.Hidden = s.sizes.estimate(), hidden
+	m.Ledger.UnknownTypes = sent.UnknownTypes
+	s.all.countUnknownTypes(sent.UnknownTypes)
 	one := sent.Account.savings()
 	one.Add(s.unused)
 	m.Ledger.Add(sent.At.Format(time.DateOnly), ledgerModel(sent.Model), one)

@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/storage"
+	"github.com/furlhq/furl/wire"
 )
 
 // Session is one open session. It is safe for concurrent use, also by several
@@ -119,6 +120,7 @@ func (s *Session) load(ctx context.Context) error {
 			s.all.storeError(ctx, err)
 			return fmt.Errorf("read session %s: %w", s.key.Session, err)
 		}
+		judge(r)
 		fresh = append(fresh, r)
 	}
 	if !redacted && s.log.Len() > 0 && slices.ContainsFunc(fresh, movesHead) {
@@ -146,6 +148,16 @@ func (s *Session) load(ctx context.Context) error {
 		s.notifyWatchers()
 	}
 	return nil
+}
+
+// judge marks the blocks of a stored message that furl does not understand today,
+// whatever the version that recorded it understood.
+func judge(r furl.Record) {
+	if m, ok := r.Body.(*furl.Message); ok {
+		if api := wire.For(m.Format); api != nil {
+			api.Judge(m)
+		}
+	}
 }
 
 // redactedSince reports whether texts of records in memory were redacted by another

@@ -125,6 +125,8 @@ type shared struct {
 	preambles map[preambleKey]preambleSize
 
 	unknown map[string]bool // models whose window is unknown
+	// unknownTypes counts the requests with types that furl does not know, by type.
+	unknownTypes map[string]int
 	// recorded are the savings of the requests that this process has recorded.
 	recorded map[furl.SessionKey]storage.Savings
 	// late counts summaries that were never used, and their cost in US dollars.

@@ -43,6 +43,9 @@ type Stats struct {
 	// UnknownWindows is the number of requested models whose context window is
 	// not known from the options, the provider or the catalog.
 	UnknownWindows int
+	// UnknownTypes is the number of requests with types of blocks and items that furl
+	// does not know, by type, of at most 41 types.
+	UnknownTypes map[string]int
 }
 
 // Stats returns statistics of this process.
@@ -50,6 +53,7 @@ func (a *Sessions) Stats() Stats {
 	st := Stats{
 		StoreErrors:  a.storeErrors.Load(),
 		StoreRefuses: a.health.failing(), UnknownWindows: a.countUnknownWindows(),
+		UnknownTypes: a.unknownTypeCounts(),
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

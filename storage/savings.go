@@ -78,6 +78,9 @@ type Ledger struct {
 	// the original size of what is hidden in it.
 	Size   int `json:"context_tokens"`
 	Hidden int `json:"hidden_tokens"`
+	// UnknownTypes are types of blocks and items in the newest request that furl does
+	// not know, at most 9.
+	UnknownTypes []string `json:"unknown_types,omitempty"`
 	// LastPing is the time of the newest request that kept the prompt cache alive,
 	// zero if there was none.
 	LastPing time.Time `json:"last_ping,omitzero"`

@@ -63,6 +63,14 @@ type API interface {
 	// Thread returns the thread that a request creates or continues, nil if it has none.
 	Thread(req *protocol.Request) *protocol.Thread
 
+	// Judge sets Block.Fixed of a message from a record, which an older version of
+	// furl may have written.
+	Judge(m *furl.Message)
+	// UnknownTypes returns the types of blocks, items and parts of a message that furl
+	// does not know, sorted, and an unknown role as "role:NAME". They are words of the
+	// client or the provider, of any length.
+	UnknownTypes(m *furl.Message) []string
+
 	tools
 	streams
 	questions

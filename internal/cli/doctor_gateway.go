@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -288,6 +290,7 @@ func (d *gatewayDoctor) totals(st *gateway.Status) {
 		d.found("store", findingFine, "", "no errors since the gateway started; furl doctor without --gateway checks its contents")
 	}
 	d.windows(st)
+	d.unknownTypes(st)
 }
 
 // windows warns of models without a known context window.
@@ -296,6 +299,18 @@ func (d *gatewayDoctor) windows(st *gateway.Status) {
 		d.found("models", findingWarning, "set --window, or add them to a catalogue (key catalog of the configuration); the gateway's log has their names",
 			"the context window of %s is unknown: nothing is hidden until the provider reports it", numbers.Count(n, "model"))
 	}
+}
+
+// unknownTypes lists the types in requests that furl does not know.
+func (d *gatewayDoctor) unknownTypes(st *gateway.Status) {
+	if len(st.UnknownTypes) == 0 {
+		return
+	}
+	var list []string
+	for _, typ := range slices.Sorted(maps.Keys(st.UnknownTypes)) {
+		list = append(list, fmt.Sprintf("%s in %s", label(typ), numbers.Count(st.UnknownTypes[typ], "request")))
+	}
+	d.found("types", findingWarning, "a newer version of furl may know them", "furl does not know these types of blocks, and never hides their steps: %s", strings.Join(list, ", "))
 }
 
 // maxSkew is the largest difference between two clocks without a warning.

@@ -104,6 +104,8 @@ type status struct {
 	// the session. Size and Hidden are then unknown.
 	Savings    *storage.SavingsLine `json:"savings,omitempty"`
 	StoreBytes int64                `json:"store_bytes,omitempty"` // of a file
+	// UnknownTypes are types in the newest request that furl does not know.
+	UnknownTypes []string `json:"unknown_types,omitempty"`
 }
 
 // status reads a session's metadata. The hint is the agent's id of the session, ""
@@ -165,7 +167,7 @@ func (f *storeFlags) status(ctx context.Context, tenant, name, hint string) (s *
 	}
 	s = &status{Session: info.Session, Tenant: found.tenant, Title: info.Title, Agent: agents.Name(info.Client), Model: info.Model, Updated: info.Newest(), Window: all.WindowOf(info.Meta), StoreBytes: size}
 	if info.Ledger != nil {
-		s.Size, s.Hidden = info.Ledger.Size, info.Ledger.Hidden
+		s.Size, s.Hidden, s.UnknownTypes = info.Ledger.Size, info.Ledger.Hidden, info.Ledger.UnknownTypes
 		total := info.Ledger.Total()
 		s.Savings = &storage.SavingsLine{Savings: total, TokensSaved: total.SavedTokens(), Saved: total.Saved()}
 	}
@@ -306,6 +308,9 @@ func (f *storeFlags) printStatus(w io.Writer, s *status) {
 		}
 		printWrapped(w, context, cols)
 		printWrapped(w, fmt.Sprintf("%s: %s", numbers.Count(s.Savings.Requests, "request"), savedWords(s.Savings.Savings)), cols)
+	}
+	if len(s.UnknownTypes) > 0 {
+		printWrapped(w, "furl does not know these types and never hides their steps: "+label(strings.Join(s.UnknownTypes, ", ")), cols)
 	}
 	if advice := f.sizeAdvice(s.StoreBytes); advice != "" {
 		printWrapped(w, advice, cols)

@@ -25,6 +25,10 @@
 //	image, document               KindImage, KindDocument
 //	everything else               KindOpaque; Name is the wire's type
 //
+// Types says how the types are handled. Blocks of other types, in messages or in the
+// content of results, and blocks in messages of an unknown role are Fixed, like those
+// that define tools.
+//
 // A server_tool_use is opaque, not a call: the provider runs it, and its
 // result is in the same assistant message, so there is no pair to keep
 // together across messages. For opaque blocks Text contains the strings found

@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 var (
@@ -71,6 +72,11 @@ func decodeMessage(r *rawjson.Reader, buf []byte, m *furl.Message) error {
 		return errors.New("content: expected a string or a list of blocks")
 	}
 	m.Format = furl.FormatAnthropic
+	if !m.Role.Known() {
+		for i := range m.Blocks {
+			m.Blocks[i].Fixed = true
+		}
+	}
 	m.Raw = buf[start:r.Pos():r.Pos()]
 	m.Seal()
 	return nil
@@ -206,7 +212,11 @@ func decodeBlock(r *rawjson.Reader, buf []byte, depth int) (furl.Block, rawjson.
 			b.ID = f.toolUseID.Text()
 		}
 		b.Text, b.Signature = readWords(span.Of(buf))
-		b.Deferred = f.typ == searchResult && len(References(span.Of(buf))) > 0
+		h := handling(f.typ, span.Of(buf))
+		b.Fixed = h.Fixed()
+		if h == protocol.Definition && span.End-span.Start <= maxWords && depth == 0 && f.typ != searchResult {
+			b.Text, b.Signature = string(span.Of(buf)), 0 // as large as a tool in the preamble
+		}
 	}
 	return b, span
 }
@@ -264,7 +274,7 @@ type parts struct {
 	media     []furl.Media
 	signature int
 	mark      bool
-	deferred  bool
+	fixed     bool // it defines tools, or a part has an unknown type
 }
 
 // readParts consumes a string or a list of blocks in buf.
@@ -278,7 +288,7 @@ func readParts(r *rawjson.Reader, buf []byte, depth int) parts {
 		for range r.Elements() {
 			if depth > maxParts {
 				text, secret := readWords(r.Raw())
-				p.texts, p.signature = append(p.texts, text), p.signature+secret
+				p.texts, p.signature, p.fixed = append(p.texts, text), p.signature+secret, true
 				continue
 			}
 			b, _ := decodeBlock(r, buf, depth)
@@ -286,7 +296,7 @@ func readParts(r *rawjson.Reader, buf []byte, depth int) parts {
 			p.media = append(p.media, b.Media...)
 			p.signature += b.Signature
 			p.mark = p.mark || b.CacheMark
-			p.deferred = p.deferred || b.Kind == furl.KindOpaque && b.Name == toolReference
+			p.fixed = p.fixed || b.Fixed
 		}
 	default:
 		r.Skip()
@@ -300,7 +310,7 @@ func (p *parts) addTo(b *furl.Block) {
 	b.Media = append(b.Media, p.media...)
 	b.Signature += p.signature
 	b.CacheMark = b.CacheMark || p.mark
-	b.Deferred = p.deferred
+	b.Fixed = p.fixed
 }
 
 // joinLines joins the non-empty texts.

@@ -40,7 +40,7 @@ func TestDecodeBlocks(t *testing.T) {
 		{"result of parts", `{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"a"},` +
 			`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + png + `"}},` +
 			`{"type":"text","text":"b","cache_control":{"type":"ephemeral"}},{"type":"tool_reference","tool_name":"grep"}]}`,
-			furl.Block{Kind: furl.KindResult, ID: "t1", Text: "a\nb\ngrep", CacheMark: true, Deferred: true, Media: []furl.Media{media(furl.KindImage, "image/png", png, 800, 600)}}},
+			furl.Block{Kind: furl.KindResult, ID: "t1", Text: "a\nb\ngrep", CacheMark: true, Fixed: true, Media: []furl.Media{media(furl.KindImage, "image/png", png, 800, 600)}}},
 		{"image by url", `{"type":"image","source":{"type":"url","url":"https://x.example/a.png"}}`,
 			furl.Block{Kind: furl.KindImage, Media: []furl.Media{media(furl.KindImage, "", "https://x.example/a.png", 0, 0)}}},
 		{"image by file", `{"type":"image","source":{"type":"file","file_id":"file_1"}}`,
@@ -54,14 +54,14 @@ func TestDecodeBlocks(t *testing.T) {
 		{"server result", `{"type":"web_search_tool_result","tool_use_id":"s1","content":[{"type":"web_search_result","title":"Sails","url":"https://x.example","encrypted_content":"QUJDRA=="}]}`,
 			furl.Block{Kind: furl.KindOpaque, ID: "s1", Name: "web_search_tool_result", Text: "Sails\nhttps://x.example", Signature: 8}},
 		{"found tools", `{"type":"tool_search_tool_result","tool_use_id":"s1","content":{"type":"tool_search_tool_search_result","tool_references":[{"type":"tool_reference","tool_name":"grep"}]}}`,
-			furl.Block{Kind: furl.KindOpaque, ID: "s1", Name: "tool_search_tool_result", Text: "grep", Deferred: true}},
+			furl.Block{Kind: furl.KindOpaque, ID: "s1", Name: "tool_search_tool_result", Text: "grep", Fixed: true}},
 		{"found no tools", `{"type":"tool_search_tool_result","tool_use_id":"s1","content":{"type":"tool_search_tool_search_result","tool_references":[]}}`,
 			furl.Block{Kind: furl.KindOpaque, ID: "s1", Name: "tool_search_tool_result"}},
 		{"compaction", `{"type":"compaction","content":"so far","encrypted_content":"QUI="}`,
 			furl.Block{Kind: furl.KindOpaque, Name: "compaction", Text: "so far", Signature: 4}},
-		{"unknown", `{"type":"hologram","beam":[1,true,{"label":"x"}]}`, furl.Block{Kind: furl.KindOpaque, Name: "hologram", Text: "x"}},
-		{"no type", `{"text":"a"}`, furl.Block{Kind: furl.KindOpaque, Text: "a"}},
-		{"no object", `"a"`, furl.Block{Kind: furl.KindOpaque, Text: "a"}},
+		{"unknown", `{"type":"hologram","beam":[1,true,{"label":"x"}]}`, furl.Block{Kind: furl.KindOpaque, Name: "hologram", Text: "x", Fixed: true}},
+		{"no type", `{"text":"a"}`, furl.Block{Kind: furl.KindOpaque, Text: "a", Fixed: true}},
+		{"no object", `"a"`, furl.Block{Kind: furl.KindOpaque, Text: "a", Fixed: true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			raw := `{ "role":"user" ,"content": [ {"type":"text","text":"x"} , ` + test.raw + `] }`

@@ -116,8 +116,8 @@ func buildChat(role furl.Role, pieces []piece, thinking bool) []json.RawMessage 
 			list = append(list, append(out, '}'))
 		}
 	}
-	if role == furl.RoleTool {
-		role = furl.RoleUser // text with results
+	if role == furl.RoleTool || !role.Known() {
+		role = furl.RoleUser // text with results, or of an item without a role
 	}
 	if out := buildChatMessage(role, pieces, thinking); out != nil {
 		list = append(list, out)
@@ -249,8 +249,8 @@ func buildItems(role furl.Role, pieces []piece, thinking bool) []json.RawMessage
 			items = append(items, append(appendField(out, "output", quote(p.output())), '}'))
 		}
 	}
-	if role == furl.RoleTool {
-		role = furl.RoleUser // text with results
+	if role == furl.RoleTool || !role.Known() {
+		role = furl.RoleUser // text with results, or of an item without a role
 	}
 	var content [][]byte // of the current message
 	flush := func() {

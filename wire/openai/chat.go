@@ -272,6 +272,11 @@ func (s *chatScan) message(b []byte) furl.Message {
 			m.Blocks = append(m.Blocks, s.block(raw, sl))
 		}
 	}
+	if !m.Role.Known() {
+		for i := range m.Blocks {
+			m.Blocks[i].Fixed = true
+		}
+	}
 	m.Seal()
 	return m
 }
@@ -283,6 +288,7 @@ func (s *chatScan) result(raw []byte) furl.Block {
 	}
 	if s.content.kind == '[' {
 		bl.Text, bl.Media, bl.CacheMark = joinParts(s.parts, "\n")
+		bl.Fixed = anyUnknown(s.parts)
 	} else {
 		bl.Text = rawjson.Unquote(s.content.Of(raw))
 	}
@@ -373,7 +379,7 @@ func (s *chatScan) block(raw []byte, sl chatSlot) furl.Block {
 }
 
 func (c *chatCall) block(raw []byte) furl.Block {
-	bl := furl.Block{Kind: furl.KindCall, ID: c.id, Name: c.name, Start: c.Start, End: c.End}
+	bl := furl.Block{Kind: furl.KindCall, ID: c.id, Name: c.name, Start: c.Start, End: c.End, Fixed: !callTypes[c.typ]}
 	switch {
 	case c.args.kind == 0 && c.name == "": // an unknown type
 		bl.Name, bl.Args = c.typ, c.Of(raw)

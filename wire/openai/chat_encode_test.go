@@ -198,7 +198,7 @@ func TestEncodeChatJoins(t *testing.T) {
 	}
 	sameElements(t, got, own,
 		`{"role":"assistant","content":"a","tool_calls":[`+tool("c1")+`,`+tool("c2")+`]}`,
-		`{"role":"tool","tool_call_id":"c2","content":"o"}`, `{"role":"tool","tool_call_id":"c1","content":"o"}`, `{"role":"user","content":"found"}`,
+		`{"role":"tool","tool_call_id":"c2","content":"o"}`, `{"role":"tool","tool_call_id":"c1","content":"o"}`, `{"role":"user","content":"{\"type\":\"tool_search_output\",\"call_id\":\"c0\",\"tools\":[{\"name\":\"found\"}]}"}`,
 		`{"role":"assistant","content":null,"tool_calls":[`+tool("c3")+`]}`, `{"role":"tool","tool_call_id":"c3","content":"o"}`,
 		`{"role":"user","content":"u"}`, `{"role":"user","content":"[hidden]"}`)
 	elems := make([]string, len(got))

@@ -47,7 +47,7 @@ func TestChatDecodeMessage(t *testing.T) {
 		{"free-form call", `{"role":"assistant","tool_calls":[{"id":"c1","type":"custom","custom":{"name":"patch","input":"{\"a\":1}"}}]}`, furl.RoleAssistant,
 			[]furl.Block{call("c1", "patch", `"{\"a\":1}"`)}},
 		{"call of an unknown type", `{"role":"assistant","tool_calls":[{"id":"c1","type":"magic","magic":{"a":1}}]}`, furl.RoleAssistant,
-			[]furl.Block{call("c1", "magic", `{"id":"c1","type":"magic","magic":{"a":1}}`)}},
+			[]furl.Block{fixed(call("c1", "magic", `{"id":"c1","type":"magic","magic":{"a":1}}`))}},
 		{"legacy call", `{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`, furl.RoleAssistant,
 			[]furl.Block{call("function:f", "f", `{}`)}},
 		{"legacy result", `{"role":"function","name":"f","content":"done"}`, furl.RoleTool, []furl.Block{result("function:f", "done")}},

@@ -139,3 +139,9 @@ func sameElements(t *testing.T, got []json.RawMessage, want ...string) {
 
 // onePixel is a PNG of one by two pixels, in base64.
 const onePixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAACCAAAAACMmsGiAAAAC0lEQVR4nGNgAAMAAAcAAbYBwvsAAAAASUVORK5CYII="
+
+// fixed is a block that furl always sends.
+func fixed(b furl.Block) furl.Block {
+	b.Fixed = true
+	return b
+}

@@ -3,6 +3,7 @@ package openai
 import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // callItems are the tool calls with a separate output item: the field with
@@ -166,6 +167,11 @@ func (s *itemScan) message(b []byte) furl.Message {
 		m.Role = s.opaqueRole()
 		m.Blocks = []furl.Block{s.opaque(raw)}
 	}
+	if !m.Role.Known() {
+		for i := range m.Blocks {
+			m.Blocks[i].Fixed = m.Blocks[i].Fixed || s.typ == "message"
+		}
+	}
 	m.Seal()
 	return m
 }
@@ -226,6 +232,7 @@ func (s *itemScan) result(raw []byte) furl.Block {
 		return bl
 	case s.output.kind == '[':
 		bl.Text, bl.Media, bl.CacheMark = joinParts(s.outputs, "\n")
+		bl.Fixed = anyUnknown(s.outputs)
 	case s.output.kind == '"':
 		bl.Text = rawjson.Unquote(s.output.Of(raw))
 	case s.output.kind == '{':
@@ -299,8 +306,18 @@ func (s *itemScan) opaqueRole() furl.Role {
 		return furl.RoleSystem // it replaces everything before it
 	case s.typ == "compaction_trigger":
 		return furl.RoleUser
+	case s.role != "":
+		return furl.Role(s.role)
 	}
-	return furl.RoleAssistant
+	switch ItemTypes[s.typ] {
+	case protocol.Passed, protocol.Paired:
+		return furl.RoleAssistant
+	case protocol.Definition:
+		if s.typ == "mcp_list_tools" {
+			return furl.RoleAssistant
+		}
+	}
+	return "" // for a reply, see addItems
 }
 
 func (s *itemScan) opaque(raw []byte) furl.Block {
@@ -311,6 +328,10 @@ func (s *itemScan) opaque(raw []byte) furl.Block {
 	var w words
 	w.walk(rawjson.NewReader(raw), "", 0)
 	bl.Text, bl.Signature = w.text.String(), w.secret
+	h := ItemTypes[s.typ]
+	if bl.Fixed = h.Fixed(); h == protocol.Definition && len(raw) <= maxWords {
+		bl.Text, bl.Signature = string(raw), 0 // as large as a tool in the preamble
+	}
 	switch s.typ {
 	case "computer_call_output":
 		if url := rawjson.Field(s.output.Of(raw), "image_url"); len(url) > 0 {

@@ -49,6 +49,11 @@
 //	the five with _output           KindResult
 //	everything else                 KindOpaque, Name its type
 //
+// ItemTypes and PartTypes say how the types are handled. Items and parts of other types,
+// and messages of an unknown role, are Fixed, like those that define tools. An item has
+// the role that it states; one of a type that only the model writes is the assistant's;
+// any other has none.
+//
 // Calls and reasoning have RoleAssistant, outputs RoleTool. Pairs whose
 // output cannot be a text (computer_call, tool_search_call,
 // mcp_approval_request) are opaque, with the call_id as ID, and are never

@@ -183,7 +183,7 @@ func (p *part) block() furl.Block {
 	case furl.KindImage, furl.KindDocument:
 		bl.Media = []furl.Media{p.media}
 	case furl.KindOpaque:
-		bl.Name = p.typ
+		bl.Name, bl.Fixed = p.typ, !p.known()
 	}
 	return bl
 }

@@ -106,12 +106,16 @@ func readResponse(r *rawjson.Reader, reply *protocol.Reply) (f responseFields) {
 	return f
 }
 
-// addItems adds items to the reply as a client sends them back.
+// addItems adds items to the reply as a client sends them back. Those that state no
+// role are the model's here.
 func addItems(c responses, reply *protocol.Reply, items [][]byte) error {
 	for i, raw := range items {
 		m, err := c.DecodeMessage(bytes.TrimSpace(raw))
 		if err != nil {
 			return fmt.Errorf("output.%d: %w", i, err)
+		}
+		if m.Role == "" {
+			m.Role = furl.RoleAssistant
 		}
 		reply.Messages = append(reply.Messages, m)
 	}
