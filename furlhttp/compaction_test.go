@@ -146,6 +146,30 @@ func TestCompactionByTheProvider(t *testing.T) {
 			if err != nil || len(hits) == 0 {
 				t.Fatalf("a search found %v, %v", hits, err)
 			}
+			if got, err := ended.Session.Get(hits[0].Handle); err != nil || !strings.Contains(got.Text, "file_3.go") {
+				t.Errorf("the original is %+v, %v", got, err)
+			}
+
+			// Undoing the compaction shows what it hid to the model again, before what the
+			// client has.
+			var last furl.Seq
+			for red := range ended.Session.View("").State.Reductions() {
+				if red.Summary != nil {
+					last = red.Seq
+				}
+			}
+			if _, err := ended.Session.Restore(t.Context(), session.RestoreOptions{Reduction: last}); err != nil {
+				t.Fatal(err)
+			}
+			p.ask()
+			for _, item := range p.history[:len(p.history)-3] {
+				if raw := string(item); strings.Contains(raw, `"compaction"`) && !bytes.Contains(ended.Body, item) {
+					t.Errorf("after the undo, the request lacks %s", item)
+				}
+			}
+			if r := s.Requests(); r[len(r)-1].Verdict != sim.VerdictOK {
+				t.Errorf("after the undo: %s", r[len(r)-1].Error)
+			}
 		})
 	}
 }
