@@ -119,7 +119,7 @@ func (c *Catalog) Merge(over *Catalog) (*Catalog, error) {
 				base := c.entries[j]
 				e.sets = e.after(base.sets)
 			} else if base, ok := c.assumed(e.id); ok {
-				e.sets = e.after(base.sets)
+				e.sets = e.after(append(base.sets, func(e *Entry) { e.Model.Like = "" })) // the user knows it
 			}
 			i = len(out.entries)
 			out.entries = append(out.entries, e)

@@ -183,7 +183,7 @@ func TestMergeAssumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, ok := c.Entry("anthropic/claude-fable-5.9")
-	if m := e.Model; !ok || m.Window != 500_000 || m.WindowAssumed || m.Prices.Input != 9 || !m.Thinking.Binds || m.Format != furl.FormatAnthropic || m.Like != "claude-fable-5-2" || e.Source != "user.yaml" || e.Date != "" {
+	if m := e.Model; !ok || m.Window != 500_000 || m.WindowAssumed || m.Prices.Input != 9 || !m.Thinking.Binds || m.Format != furl.FormatAnthropic || m.Like != "" || e.Source != "user.yaml" || e.Date != "" {
 		t.Errorf("got %+v", e)
 	}
 }

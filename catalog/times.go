@@ -148,3 +148,24 @@ func momentText(t time.Time) string {
 func clockText(d time.Duration) string {
 	return fmt.Sprintf("%02d:%02d", d/time.Hour, d%time.Hour/time.Minute)
 }
+
+// TimesYAML writes when prices apply as the beginning of an item of timed_prices.
+func TimesYAML(t *furl.TimedPrices) string {
+	var b strings.Builder
+	if !t.From.IsZero() {
+		fmt.Fprintf(&b, "from: %s, ", momentText(t.From))
+	}
+	if !t.Until.IsZero() {
+		fmt.Fprintf(&b, "until: %s, ", momentText(t.Until))
+	}
+	if t.Weekdays {
+		fmt.Fprintf(&b, "days: %s, ", weekdays)
+	}
+	for i, h := range t.Hours {
+		fmt.Fprintf(&b, "%s%q", map[bool]string{true: "hours: [", false: ", "}[i == 0], clockText(h.From)+"-"+clockText(h.To))
+	}
+	if len(t.Hours) > 0 {
+		b.WriteString("], ")
+	}
+	return b.String()
+}

@@ -59,7 +59,7 @@ func Describe(h http.Header, x *session.Exchange, asked string) {
 		describePlan(h, x)
 	}
 	if x.ThinkingLeftOut {
-		h.Set(HeaderNote, "the provider refused thinking of earlier replies; the request was sent without it")
+		addNote(h, "the provider refused thinking of earlier replies; the request was sent without it")
 	}
 	if x.Why != "" {
 		h.Set(HeaderNote, OneLine(x.Why))
@@ -94,6 +94,17 @@ func describePlan(h http.Header, x *session.Exchange) {
 	case len(x.Fit.UnknownTypes) > 0:
 		h.Set(HeaderNote, unknownTypesNote(x.Fit.UnknownTypes))
 	}
+	if x.Fit.Assumed != "" {
+		addNote(h, x.Fit.Assumed)
+	}
+}
+
+// addNote adds a note after the others.
+func addNote(h http.Header, note string) {
+	if was := h.Get(HeaderNote); was != "" {
+		note = was + "; " + note
+	}
+	h.Set(HeaderNote, OneLine(note))
 }
 
 // unknownTypesNote says what furl sends unchanged because it does not know the types.
@@ -147,10 +158,7 @@ func describeSession(h http.Header, asked string) {
 	if storage.ReservedID(furl.SessionID(asked)) {
 		note = HeaderSession + ": reserved session id ignored; an id cannot be latest, start with a dash, or consist of dots only"
 	}
-	if was := h.Get(HeaderNote); was != "" {
-		note = was + "; " + note
-	}
-	h.Set(HeaderNote, note)
+	addNote(h, note)
 }
 
 // OneLine returns a text for a header or a log line: at most 300 printable ASCII

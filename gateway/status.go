@@ -64,6 +64,9 @@ type Totals struct {
 	// UnknownTypes is the number of requests with types of blocks and items that furl
 	// does not know, by type. Their steps are never hidden.
 	UnknownTypes map[string]int `json:"unknown_types,omitempty"`
+	// AssumedModels is the number of requested models that the catalogue lacks and whose
+	// rules are assumed from their family.
+	AssumedModels int `json:"assumed_models"`
 	// Shared has a fingerprint of each setting that must be equal on all gateways of a
 	// store, by its name. Fingerprints can be compared with those of another gateway
 	// for the same salt. nil without ?salt=.
@@ -95,7 +98,7 @@ func (g *Gateway) status(r *http.Request) (any, error) {
 	st.Sessions = stats.Sessions
 	st.Totals = &Totals{
 		StoreErrors: stats.StoreErrors, Failed: exchange.Of(g.sessions).Failures(), Unrecorded: g.metrics.unrecordedCount(),
-		UnknownWindows: stats.UnknownWindows, UnknownTypes: stats.UnknownTypes,
+		UnknownWindows: stats.UnknownWindows, UnknownTypes: stats.UnknownTypes, AssumedModels: stats.AssumedModels,
 	}
 	var err error
 	st.Shared, err = g.o.fingerprints(r.URL.Query().Get("salt"))

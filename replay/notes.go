@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/price"
 )
 
@@ -18,7 +19,7 @@ const notableDifference = 0.15
 func recordingNotes(sessions []*session, none []*run, o *Options) []string {
 	var out []string
 	for _, name := range unknown(sessions) {
-		out = append(out, fmt.Sprintf("%s is not in the catalogue: %s", modelName(name), missing(o, windowless(sessions, name))))
+		out = append(out, fmt.Sprintf("%s is not in the catalogue: %s%s", modelName(name), assumption(o, sessions, name), missing(o, windowless(sessions, name))))
 	}
 	var recorded, simulated float64
 	for i, s := range sessions {
@@ -57,6 +58,22 @@ func modelName(id string) string {
 		return "the unnamed model of the recording"
 	}
 	return "model " + id
+}
+
+// assumption says what is assumed of a model that is not in the catalogue, "" if nothing.
+func assumption(o *Options, sessions []*session, model string) string {
+	for _, s := range sessions {
+		for _, q := range s.requests {
+			switch m := &q.model; {
+			case m.ID != model || m.Like == "":
+			case m.WindowAssumed && slices.Contains(o.Windows, 0):
+				return fmt.Sprintf("taken to be like %s, with an assumed window of %s tokens; ", m.Like, numbers.Thousands(m.Window))
+			default:
+				return fmt.Sprintf("taken to be like %s; ", m.Like)
+			}
+		}
+	}
+	return ""
 }
 
 // windowless reports whether a request to a model has no known window.

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"runtime"
 	"slices"
 	"time"
@@ -59,7 +60,7 @@ type Options struct {
 	Candidates []Candidate
 	// Windows are the context windows to try, in tokens; 0 is the model's own:
 	// ModelWindow's, else the recorded one (transcript.Session.Windows), else
-	// the catalogue's. If empty, {0}.
+	// the catalogue's, else the one that it assumes (catalog.Catalog.Assume). If empty, {0}.
 	Windows []int
 	// ModelWindow, if not nil, returns the context window in tokens that the
 	// user has set for a model of the catalogue, 0 for none.
@@ -156,9 +157,9 @@ func (o *Options) model(recorded string, rec *transcript.Session) (furl.Model, b
 	}
 	m, known := o.Catalog.Lookup(name)
 	if !known {
-		m = catalog.Unknown(name, rec.Wire)
+		m = o.Catalog.Describe(name, rec.Wire)
 		if o.CacheRead != nil || o.Prices.CacheRead > 0 {
-			m.Caching = catalog.CommonCaching(rec.Wire)
+			m.Caching = cmp.Or(m.Caching, catalog.CommonCaching(rec.Wire))
 		}
 	}
 	m.Window = o.windowOf(&m, recorded, rec)
@@ -195,10 +196,12 @@ func hourShare(m *furl.Model) float64 {
 func (o *Options) windowOf(m *furl.Model, recorded string, rec *transcript.Session) int {
 	if o.ModelWindow != nil {
 		if n := o.ModelWindow(m.ID); n > 0 {
+			m.WindowAssumed = false
 			return n
 		}
 	}
 	if n := rec.Windows[recorded]; n > 0 && o.Model == "" {
+		m.WindowAssumed = false
 		return n
 	}
 	return m.Window

@@ -36,9 +36,11 @@ type Usage struct {
 	Model string `json:"model"`
 	// Limit is the context window in tokens, 0 if unknown. Percentage is the used
 	// share of it, rounded to one decimal.
-	Limit      int     `json:"limit"`
-	Size       int     `json:"current_size"`
-	Percentage float64 `json:"percentage"`
+	Limit int `json:"limit"`
+	// LimitAssumed: the catalog lacks the model, and Limit is that of similar models.
+	LimitAssumed bool    `json:"limit_assumed,omitempty"`
+	Size         int     `json:"current_size"`
+	Percentage   float64 `json:"percentage"`
 	// Parts add up to Size; with the free part they add up to Limit.
 	Parts []Part `json:"parts"`
 	// Hidden is the size of the hidden blocks of the path.
@@ -61,7 +63,7 @@ func (s *Session) Context(model string, preamble ...furl.Block) Usage {
 	if len(preamble) == 0 {
 		tools = s.meta.ToolShare
 	}
-	u := Usage{Model: cmp.Or(model, s.meta.Model), Limit: b.Window, Size: b.Size, Messages: s.log.State().Len(), Shown: len(v.Messages)}
+	u := Usage{Model: cmp.Or(model, s.meta.Model), Limit: b.Window, LimitAssumed: b.Model.WindowAssumed, Size: b.Size, Messages: s.log.State().Len(), Shown: len(v.Messages)}
 	sum := newSum(b)
 	sum.fixed(preamble, tools)
 	sum.view(v)

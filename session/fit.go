@@ -44,6 +44,9 @@ type Fit struct {
 	// UnknownTypes are types of blocks and items in the conversation that furl does
 	// not know, at most 9 short names. Their steps are always sent unchanged.
 	UnknownTypes []string
+	// Assumed is a note for people if the rules of the model are assumed from its family
+	// and the session has not said so before, else "".
+	Assumed string
 	// HourCache reports that the request should ask for cache entries of one hour for
 	// the client's instructions and tools (wire.API.HourPreamble). Encode clears it if
 	// the request does not.
@@ -108,7 +111,7 @@ func (s *Session) Fit(ctx context.Context, model string, preamble ...furl.Block)
 func (s *Session) budgetFor(in transact.Prompt) (furl.Budget, *furl.View, preambleSize) {
 	m := s.model(in.Model)
 	if in.Window > 0 && (m.Window == 0 || in.Window < m.Window) {
-		m.Window = in.Window
+		m.Window, m.WindowAssumed = in.Window, false
 	}
 	s.sizes.update(s.log, s.models())
 	life := in.Cache.Lifetime
@@ -333,6 +336,7 @@ func (s *Session) newFit(in transact.Prompt, b furl.Budget, plan *furl.Plan, cou
 	if b.Window == 0 {
 		s.all.warnUnknownWindow(in.Model)
 	}
+	f.Assumed = s.warnAssumed(in.Model, &b.Model)
 	for _, w := range plan.Warnings {
 		if s.warned[w.Code] {
 			continue // logged before

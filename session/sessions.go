@@ -127,6 +127,7 @@ type shared struct {
 	unknown map[string]bool // models whose window is unknown
 	// unknownTypes counts the requests with types that furl does not know, by type.
 	unknownTypes map[string]int
+	assumed      map[string]bool // models whose rules are assumed
 	// recorded are the savings of the requests that this process has recorded.
 	recorded map[furl.SessionKey]storage.Savings
 	// late counts summaries that were never used, and their cost in US dollars.
@@ -385,17 +386,16 @@ func (a *Sessions) deleted(id furl.SessionID) {
 }
 
 // Model returns the description of a model by its name in requests, with the window
-// of sessions that say nothing else; see Session.Model. A model that is not in the
-// catalog has no window unless one is known otherwise.
+// of sessions that say nothing else; see Session.Model.
 func (a *shared) Model(name string, format furl.Format) furl.Model {
 	m := a.describe(name, format)
-	m.Window = a.window(name, &m, a.configuredWindow(&m))
+	a.setWindow(&m, name, format, a.configuredWindow(&m), 0)
 	return m
 }
 
-// describe returns what the catalog says about a model.
+// describe returns what the catalog says about a model, or what it assumes.
 func (a *shared) describe(name string, format furl.Format) furl.Model {
-	if m, known := a.catalogModel(name); known {
+	if m, ok := a.catalogModel(name); ok {
 		return m
 	}
 	return catalog.Unknown(name, format)
@@ -404,8 +404,8 @@ func (a *shared) describe(name string, format furl.Format) furl.Model {
 // maxModels is the largest number of cached models.
 const maxModels = 1000
 
-// catalogModel returns a model of the catalog. It is cached, because the catalog tries many
-// spellings of a name.
+// catalogModel returns a model of the catalog or of one of its families. It is cached,
+// because the catalog tries many spellings of a name.
 func (a *shared) catalogModel(name string) (furl.Model, bool) {
 	a.mu.Lock()
 	m, ok := a.models[name]
@@ -416,7 +416,10 @@ func (a *shared) catalogModel(name string) (furl.Model, bool) {
 	live := a.live()
 	m, known := live.Catalog.Lookup(name)
 	if !known {
-		return m, false
+		if m, known = live.Catalog.Assume(name); !known {
+			return m, false
+		}
+		m.ID = strings.Clone(m.ID) // do not keep a request in memory
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

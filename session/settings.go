@@ -63,6 +63,7 @@ const (
 	fromSession       = "session"
 	fromConfiguration = "configuration"
 	fromDefault       = "default"
+	fromFamily        = "assumed" // from similar models
 )
 
 var switchValues = []string{"on", "off"}
@@ -148,6 +149,8 @@ func (s *Session) setting(name string) (value, from string) {
 			return "", fromDefault
 		case s.all.configuredWindow(&m) > 0:
 			return strconv.Itoa(m.Window), fromConfiguration
+		case m.WindowAssumed:
+			return strconv.Itoa(m.Window), fromFamily
 		}
 		return strconv.Itoa(m.Window), fromDefault
 	case settingPinned:

@@ -46,6 +46,9 @@ type Stats struct {
 	// UnknownTypes is the number of requests with types of blocks and items that furl
 	// does not know, by type, of at most 41 types.
 	UnknownTypes map[string]int
+	// AssumedModels is the number of requested models that the catalog lacks and whose
+	// rules are assumed from their family.
+	AssumedModels int
 }
 
 // Stats returns statistics of this process.
@@ -57,6 +60,7 @@ func (a *Sessions) Stats() Stats {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	st.AssumedModels = len(a.assumed)
 	st.Savings = maps.Clone(a.recorded)
 	st.LateSummaries, st.LateCost = a.late.n, a.late.dollars
 	st.Sessions = len(a.open)
@@ -75,7 +79,7 @@ func (a *Sessions) Stats() Stats {
 // KnownModel returns the catalog's id of a model by its name in requests, "" if the
 // catalog does not have it.
 func (a *shared) KnownModel(name string) string {
-	if m, ok := a.catalogModel(name); ok {
+	if m, ok := a.catalogModel(name); ok && m.Like == "" {
 		return m.ID
 	}
 	return ""

@@ -1,9 +1,14 @@
 package session
 
-import "strings"
+import (
+	"fmt"
+	"strings"
 
-// maxUnknown is the largest number of recorded models with an unknown window, and
-// maxModelName the longest recorded name in bytes. Names come from requests.
+	"github.com/furlhq/furl"
+)
+
+// maxUnknown is the largest number of recorded models with an unknown window or assumed
+// rules, and maxModelName the longest recorded name in bytes. Names come from requests.
 const (
 	maxUnknown   = 100
 	maxModelName = 200
@@ -41,4 +46,39 @@ func (a *shared) countUnknownWindows() (n int) {
 		}
 	}
 	return n
+}
+
+// warnAssumed returns a note on a model whose rules are assumed, for the first request of
+// the session to it, else "". It logs the note once for each model. The session is locked.
+func (s *Session) warnAssumed(name string, m *furl.Model) string {
+	if m.Like == "" || m.Window == 0 {
+		return ""
+	}
+	name = name[:min(len(name), maxModelName)]
+	code := "assumed " + name
+	if s.warned[code] || len(s.warned) >= maxUnknown {
+		return ""
+	}
+	if s.warned == nil {
+		s.warned = make(map[string]bool)
+	}
+	s.warned[code] = true
+	window := ""
+	if m.WindowAssumed {
+		window = fmt.Sprintf(" with an assumed context window of %d tokens", m.Window)
+	}
+	a := s.all
+	a.mu.Lock()
+	said := a.assumed[name] || len(a.assumed) >= maxUnknown
+	if !said {
+		if a.assumed == nil {
+			a.assumed = make(map[string]bool)
+		}
+		a.assumed[strings.Clone(name)] = true
+	}
+	a.mu.Unlock()
+	if !said {
+		a.log.Warn("model is not in the catalogue: rules of its family are assumed", "model", name, "like", m.Like, "window", m.Window, "window_assumed", m.WindowAssumed)
+	}
+	return fmt.Sprintf("model %s is not in the catalogue: it is taken to be like %s%s; furl models shows more", name, m.Like, window)
 }

@@ -18,10 +18,14 @@ import (
 //  4. what is recorded: with Options.LastWindow the window of the latest request, else
 //     the one that an imported recording names (storage.Meta.Windows)
 //  5. the limit that the provider reported when it refused a prompt
-//  6. the catalog's
+//  6. what the provider's models API says (Options.Told)
+//  7. the catalog's
+//  8. the smallest window of the newest models of the same family, if the catalog lacks
+//     the model (catalog.Catalog.Assume); Model.WindowAssumed is then set
 //
-// A limit of 5 also lowers what 2 to 4 and 6 say, because the provider would refuse
-// longer prompts again.
+// A limit of 5 also lowers what 2 to 4 and 6 to 8 say, because the provider would refuse
+// longer prompts again. A prompt that the provider has answered raises what an import, 6,
+// 7 or 8 say to its size. Without a family, the window is unknown, and nothing is reduced.
 func (s *Session) Model(name string) furl.Model {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,21 +46,23 @@ func (a *shared) modelFor(name string, format furl.Format, meta *storage.Meta) f
 	m := a.describe(name, format)
 	m.Thinking.Binds = m.Thinking.Binds || a.bindsThinking(name, meta)
 	if n, err := strconv.Atoi(meta.Settings[settingLimit]); err == nil && n > 0 {
-		m.Window = n
+		m.Window, m.WindowAssumed = n, false
 		return m
 	}
-	recorded := meta.Windows[name]
-	if a.live().LastWindow && meta.Window > 0 && name == meta.Model {
-		recorded = meta.Window
+	user := a.configuredWindow(&m)
+	if user == 0 && a.live().LastWindow && name == meta.Model {
+		user = meta.Window
 	}
-	m.Window = a.window(name, &m, cmp.Or(a.configuredWindow(&m), recorded))
+	a.setWindow(&m, name, format, user, meta.Windows[name])
 	return m
 }
 
 // WindowOf returns the context window of a session with this metadata, in tokens, 0 if
-// it is unknown. It equals Usage.Limit without reading the session.
-func (a *shared) WindowOf(meta storage.Meta) int {
-	return a.modelFor(meta.Model, meta.Format, &meta).Window
+// it is unknown, and whether it is assumed. It equals Usage.Limit without reading the
+// session.
+func (a *shared) WindowOf(meta storage.Meta) (tokens int, assumed bool) {
+	m := a.modelFor(meta.Model, meta.Format, &meta)
+	return m.Window, m.WindowAssumed
 }
 
 // plannedWindow returns the window that requests for a model are planned for, without
@@ -64,18 +70,20 @@ func (a *shared) WindowOf(meta storage.Meta) int {
 func (s *Session) plannedWindow(name string) int {
 	m := s.all.describe(name, s.format())
 	recorded := s.meta.Windows[name]
-	window := s.all.window(name, &m, cmp.Or(s.all.configuredWindow(&m), recorded))
-	if window == cmp.Or(recorded, m.Window) {
+	known := cmp.Or(recorded, m.Window)
+	s.all.setWindow(&m, name, s.format(), s.all.configuredWindow(&m), recorded)
+	if m.Window == known {
 		return 0
 	}
-	return window
+	return m.Window
 }
 
 // providerWindow returns the largest prompt that the provider accepts for a model in
 // this session, whatever the user has set, 0 if unknown.
 func (s *Session) providerWindow(name string) int {
 	m := s.all.describe(name, s.format())
-	return s.all.window(name, &m, s.meta.Windows[name])
+	s.all.setWindow(&m, name, s.format(), 0, s.meta.Windows[name])
+	return m.Window
 }
 
 // configuredWindow returns the window that the user has set for a model, 0 if none.
@@ -84,18 +92,25 @@ func (a *shared) configuredWindow(m *furl.Model) int {
 	return cmp.Or(live.Window, live.Policies.Window(m.ID))
 }
 
-// window returns the window of a model of the catalog. set is the configured or
-// recorded one, 0 if there is none.
-func (a *shared) window(name string, m *furl.Model, set int) int {
+// setWindow sets the window of a model that the catalog describes. user is the window that
+// the user has set, recorded the one of an imported recording, 0 if there is none.
+func (a *shared) setWindow(m *furl.Model, name string, format furl.Format, user, recorded int) {
 	a.mu.Lock()
 	learned := a.limits[name]
 	a.mu.Unlock()
+	told := a.told(name, format)
+	m.MaxOutput = cmp.Or(told.MaxOutput, m.MaxOutput)
+	set := cmp.Or(user, recorded)
 	if set == 0 && learned.reported {
-		return learned.window
+		m.Window, m.WindowAssumed = learned.window, false
+		return
 	}
-	window := cmp.Or(set, m.Window)
-	if learned.window > 0 && (window == 0 || learned.window < window) {
-		return learned.window
+	m.WindowAssumed = m.WindowAssumed && set == 0 && told.Window == 0
+	m.Window = cmp.Or(set, told.Window, m.Window)
+	if user == 0 && m.Window > 0 {
+		m.Window = max(m.Window, learned.accepted)
 	}
-	return window
+	if learned.window > 0 && (m.Window == 0 || learned.window < m.Window) {
+		m.Window, m.WindowAssumed = learned.window, false
+	}
 }

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/furlhq/furl"
@@ -15,8 +16,9 @@ import (
 )
 
 // The window of a session is that of the first that knows one: its setting, the flag,
-// the configuration, the recording, a refusal, the catalogue. A refusal lowers the
-// others.
+// the configuration, the recording, a refusal, the models API, the catalogue, similar
+// models. A refusal lowers the others, and an answered prompt raises those that the user
+// has not set.
 func TestWindowPrecedence(t *testing.T) {
 	const name = "claude-opus-4-6"
 	configured := func(window int) *policy.Set {
@@ -30,22 +32,41 @@ func TestWindowPrecedence(t *testing.T) {
 		meta    storage.Meta
 		refused int // the limit in a refusal
 		want    int
+		more    windowCase
 	}{
-		{"the catalogue", session.Options{}, storage.Meta{}, 0, 1_000_000},
-		{"a refusal", session.Options{}, storage.Meta{}, 150_000, 150_000},
-		{"a refusal above the catalogue", session.Options{}, storage.Meta{}, 2_000_000, 2_000_000},
-		{"the recording", session.Options{}, storage.Meta{Windows: map[string]int{name: 200_000}}, 0, 200_000},
-		{"the recording of another model", session.Options{}, storage.Meta{Windows: map[string]int{"other": 200_000}}, 0, 1_000_000},
-		{"the recording before a higher refusal", session.Options{}, storage.Meta{Windows: map[string]int{name: 200_000}}, 500_000, 200_000},
-		{"a refusal below the recording", session.Options{}, storage.Meta{Windows: map[string]int{name: 200_000}}, 150_000, 150_000},
-		{"the latest request before the import", session.Options{LastWindow: true}, storage.Meta{Model: name, Window: 64_000, Windows: map[string]int{name: 200_000}}, 0, 64_000},
-		{"the configuration", session.Options{Policies: configured(60_000)}, storage.Meta{Windows: map[string]int{name: 200_000}}, 0, 60_000},
-		{"the configuration with another policy", session.Options{Policies: configured(60_000)}, storage.Meta{Policy: "none"}, 0, 60_000},
-		{"the flag", session.Options{Window: 30_000, Policies: configured(60_000)}, storage.Meta{}, 0, 30_000},
-		{"a refusal below the flag", session.Options{Window: 300_000}, storage.Meta{}, 200_000, 200_000},
-		{"the session's setting", session.Options{Window: 30_000}, storage.Meta{Settings: map[string]string{"context_limit": "20000"}}, 0, 20_000},
+		{"the catalogue", session.Options{}, storage.Meta{}, 0, 1_000_000, windowCase{}},
+		{"a refusal", session.Options{}, storage.Meta{}, 150_000, 150_000, windowCase{}},
+		{"a refusal above the catalogue", session.Options{}, storage.Meta{}, 2_000_000, 2_000_000, windowCase{}},
+		{"the recording", session.Options{}, storage.Meta{Windows: map[string]int{name: 200_000}}, 0, 200_000, windowCase{}},
+		{"the recording of another model", session.Options{}, storage.Meta{Windows: map[string]int{"other": 200_000}}, 0, 1_000_000, windowCase{}},
+		{"the recording before a higher refusal", session.Options{}, storage.Meta{Windows: map[string]int{name: 200_000}}, 500_000, 200_000, windowCase{}},
+		{"a refusal below the recording", session.Options{}, storage.Meta{Windows: map[string]int{name: 200_000}}, 150_000, 150_000, windowCase{}},
+		{"the latest request before the import", session.Options{LastWindow: true}, storage.Meta{Model: name, Window: 64_000, Windows: map[string]int{name: 200_000}}, 0, 64_000, windowCase{}},
+		{"the configuration", session.Options{Policies: configured(60_000)}, storage.Meta{Windows: map[string]int{name: 200_000}}, 0, 60_000, windowCase{}},
+		{"the configuration with another policy", session.Options{Policies: configured(60_000)}, storage.Meta{Policy: "none"}, 0, 60_000, windowCase{}},
+		{"the flag", session.Options{Window: 30_000, Policies: configured(60_000)}, storage.Meta{}, 0, 30_000, windowCase{}},
+		{"a refusal below the flag", session.Options{Window: 300_000}, storage.Meta{}, 200_000, 200_000, windowCase{}},
+		{"the session's setting", session.Options{Window: 30_000}, storage.Meta{Settings: map[string]string{"context_limit": "20000"}}, 0, 20_000, windowCase{}},
+		{"the models API before the catalogue", session.Options{Told: told}, storage.Meta{}, 0, 700_000, windowCase{}},
+		{"a refusal before the models API", session.Options{Told: told}, storage.Meta{}, 150_000, 150_000, windowCase{}},
+		{"the recording before the models API", session.Options{Told: told}, storage.Meta{Windows: map[string]int{name: 200_000}}, 0, 200_000, windowCase{}},
+		{"the flag before the models API", session.Options{Told: told, Window: 30_000}, storage.Meta{}, 0, 30_000, windowCase{}},
+		{"similar models", session.Options{}, storage.Meta{}, 0, 1_000_000, windowCase{model: "claude-opus-9", assumed: true}},
+		{"the models API before similar models", session.Options{Told: told}, storage.Meta{}, 0, 700_000, windowCase{model: "claude-opus-9"}},
+		{"a refusal before similar models", session.Options{}, storage.Meta{}, 150_000, 150_000, windowCase{model: "claude-opus-9"}},
+		{"the flag before similar models", session.Options{Window: 30_000}, storage.Meta{}, 0, 30_000, windowCase{model: "claude-opus-9"}},
+		{"the setting before similar models", session.Options{}, storage.Meta{Settings: map[string]string{"context_limit": "20000"}}, 0, 20_000, windowCase{model: "claude-opus-9"}},
+		{"no similar models", session.Options{}, storage.Meta{}, 0, 0, windowCase{model: "somebody-s-own"}},
+		{"an answered prompt proves more than the catalogue", session.Options{}, storage.Meta{}, 0, 1_200_000, windowCase{answered: 1_200_000}},
+		{"an answered prompt below the catalogue", session.Options{}, storage.Meta{}, 0, 1_000_000, windowCase{answered: 200_000}},
+		{"an answered prompt above the recording", session.Options{}, storage.Meta{Windows: map[string]int{name: 200_000}}, 0, 210_000, windowCase{answered: 210_000}},
+		{"an answered prompt above the models API", session.Options{Told: told}, storage.Meta{}, 0, 800_000, windowCase{answered: 800_000}},
+		{"an answered prompt above similar models", session.Options{}, storage.Meta{}, 0, 1_200_000, windowCase{model: "claude-opus-9", answered: 1_200_000, assumed: true}},
+		{"an answered prompt above the flag", session.Options{Window: 30_000}, storage.Meta{}, 0, 30_000, windowCase{answered: 40_000}},
+		{"an answered prompt of an unknown model", session.Options{}, storage.Meta{}, 0, 0, windowCase{model: "somebody-s-own", answered: 40_000}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			name := cmp.Or(tt.more.model, name)
 			all, err := session.New(inmem.New(), &tt.o)
 			if err != nil {
 				t.Fatal(err)
@@ -56,6 +77,9 @@ func TestWindowPrecedence(t *testing.T) {
 			tt.meta.Model = name
 			s := all.Create(tt.meta)
 			appendAll(t, s, steps(t, 3, 400))
+			if tt.more.answered > 0 {
+				observe(t, s, name, tt.more.answered)
+			}
 			fit, err := s.Fit(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
@@ -64,8 +88,25 @@ func TestWindowPrecedence(t *testing.T) {
 			if model != tt.want || context != tt.want || view != tt.want {
 				t.Errorf("model %d, context %d, plan %d, want %d", model, context, view, tt.want)
 			}
+			listed, assumed := all.WindowOf(s.Meta())
+			if want := tt.more.assumed; s.Model(name).WindowAssumed != want || s.Context("").LimitAssumed != want || fit.Budget.Model.WindowAssumed != want || assumed != want && listed == tt.want {
+				t.Errorf("assumed %t, in the context %t, in the plan %t, in the list %t; want %t", s.Model(name).WindowAssumed, s.Context("").LimitAssumed, fit.Budget.Model.WindowAssumed, assumed, want)
+			}
 		})
 	}
+}
+
+// windowCase are the rarer parts of a case: another model, and the size of a prompt that
+// its provider has answered.
+type windowCase struct {
+	model    string
+	answered int
+	assumed  bool // the window that is wanted
+}
+
+// told is what a models API says about every model.
+func told(string, furl.Format) (session.Told, bool) {
+	return session.Told{Window: 700_000, From: "https://api.example/v1/models"}, true
 }
 
 // Summaries are prepared in the window that the configuration sets for the model, and
@@ -106,5 +147,17 @@ func TestConfiguredWindow(t *testing.T) {
 	}
 	if limit != window {
 		t.Errorf("context_usage has the limit %d, want %d", limit, window)
+	}
+}
+
+// observe records that the provider has answered a prompt of that size.
+func observe(t *testing.T, s *session.Session, model string, prompt int) {
+	t.Helper()
+	fit, err := s.Fit(t.Context(), model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Observe(t.Context(), fit, &protocol.Reply{Format: furl.FormatAnthropic, Usage: furl.Usage{Input: prompt}}); err != nil {
+		t.Fatal(err)
 	}
 }

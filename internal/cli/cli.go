@@ -162,7 +162,7 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		replayCommand(p), evalCommand(p), showCommand(p), reduceCommand(p), importCommand(p), exportCommand(p), resumeInCommand(p),
 		sessionsCommand(p), setCommand(p), contextCommand(p), summaryCommand(p), editSummaryCommand(p),
 		searchCommand(p), getCommand(p), restoreCommand(p), pinCommand(p), unpinCommand(p), rewindCommand(p), forkCommand(p), branchesCommand(p), deleteCommand(p), redactCommand(p), backupCommand(p), encryptionCommand(p),
-		statsCommand(p), statusCommand(p), tenantsCommand(p), keysCommand(p), holdCommand(p), auditCommand(p), uninstallCommand(p), doctorCommand(p), simCommand(), versionCommand())
+		statsCommand(p), statusCommand(p), modelsCommand(p), tenantsCommand(p), keysCommand(p), holdCommand(p), auditCommand(p), uninstallCommand(p), doctorCommand(p), simCommand(), versionCommand())
 	cmd.InitDefaultHelpCmd()
 	if help, _, err := cmd.Find([]string{"help"}); err == nil && help != cmd {
 		help.Short, help.Long, help.Example = "Print the help of a command", "", "  furl help serve\n  furl help config init"

@@ -63,6 +63,9 @@ func printContext(w io.Writer, name string, u session.Usage, messages int) {
 	head := fmt.Sprintf("%s, %s: about %s tokens", name, modelName(u.Model), numbers.Thousands(u.Size))
 	if u.Limit > 0 {
 		head += fmt.Sprintf(" of %s (%.1f%%)", numbers.Thousands(u.Limit), u.Percentage)
+		if u.LimitAssumed {
+			head += "; the window is assumed from similar models: furl models " + modelName(u.Model)
+		}
 	} else {
 		head += "; the context window of this model is unknown, so nothing is reduced"
 	}

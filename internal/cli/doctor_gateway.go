@@ -299,6 +299,10 @@ func (d *gatewayDoctor) windows(st *gateway.Status) {
 		d.found("models", findingWarning, "set --window, or add them to a catalogue (key catalog of the configuration); the gateway's log has their names",
 			"the context window of %s is unknown: nothing is hidden until the provider reports it", numbers.Count(n, "model"))
 	}
+	if n := st.AssumedModels; n > 0 {
+		d.found("models", findingWarning, "furl models lists them; add what you know to a catalogue (key catalog of the configuration), or update furl",
+			"the catalogue lacks %s: rules and window of similar models are assumed", numbers.Count(n, "requested model"))
+	}
 }
 
 // unknownTypes lists the types in requests that furl does not know.

@@ -99,7 +99,9 @@ type status struct {
 	Updated time.Time      `json:"updated"`
 	Size    int            `json:"context_tokens,omitempty"`
 	Window  int            `json:"window,omitempty"` // 0: unknown
-	Hidden  int            `json:"hidden_tokens,omitempty"`
+	// WindowAssumed: the window is that of similar models.
+	WindowAssumed bool `json:"window_assumed,omitempty"`
+	Hidden        int  `json:"hidden_tokens,omitempty"`
 	// Savings is nil if a version of furl that does not count requests has recorded
 	// the session. Size and Hidden are then unknown.
 	Savings    *storage.SavingsLine `json:"savings,omitempty"`
@@ -165,7 +167,8 @@ func (f *storeFlags) status(ctx context.Context, tenant, name, hint string) (s *
 	if err != nil {
 		return nil, err
 	}
-	s = &status{Session: info.Session, Tenant: found.tenant, Title: info.Title, Agent: agents.Name(info.Client), Model: info.Model, Updated: info.Newest(), Window: all.WindowOf(info.Meta), StoreBytes: size}
+	s = &status{Session: info.Session, Tenant: found.tenant, Title: info.Title, Agent: agents.Name(info.Client), Model: info.Model, Updated: info.Newest(), StoreBytes: size}
+	s.Window, s.WindowAssumed = all.WindowOf(info.Meta)
 	if info.Ledger != nil {
 		s.Size, s.Hidden, s.UnknownTypes = info.Ledger.Size, info.Ledger.Hidden, info.Ledger.UnknownTypes
 		total := info.Ledger.Total()
@@ -298,6 +301,9 @@ func (f *storeFlags) printStatus(w io.Writer, s *status) {
 		context := "context: " + numbers.Thousands(s.Size)
 		if s.Window > 0 {
 			context += fmt.Sprintf(" of %s tokens (%s)", numbers.Thousands(s.Window), percentOf(s.Size, s.Window))
+			if s.WindowAssumed {
+				context += ", a window assumed from similar models"
+			}
 		} else {
 			context += " tokens; the context window of this model is unknown"
 		}

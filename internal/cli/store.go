@@ -226,8 +226,11 @@ func (f *storeFlags) sessionOptions(c *config.Config, file string) (*session.Opt
 		if !filepath.IsAbs(name) { // relative to the configuration file
 			name = filepath.Join(filepath.Dir(file), name)
 		}
-		var err error
-		if o.Catalog, err = catalog.Load(name); err != nil {
+		own, err := catalog.Load(name)
+		if err != nil {
+			return nil, err
+		}
+		if o.Catalog, err = catalog.Default().Merge(own); err != nil {
 			return nil, err
 		}
 	}

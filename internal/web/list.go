@@ -24,6 +24,7 @@ type listed struct {
 	// Used is the share of the context window that is used, in percent; -1 if it is
 	// unknown. Size is the size of the context, Window that of the window, in tokens.
 	Used, Size, Window int
+	WindowAssumed      bool // Window is that of similar models
 	// Hidden is the original size of what is hidden, in tokens; -1 if it is unknown.
 	Hidden int
 	// Saved is what furl has saved, zero for sessions that it has not sent requests of.
@@ -54,10 +55,11 @@ func (v *visit) isLive(info *storage.SessionInfo) bool {
 
 // listed describes a session from its metadata and ledger.
 func (v *visit) listed(info storage.SessionInfo) listed {
+	window, assumed := v.Sessions.WindowOf(info.Meta)
 	l := listed{
 		SessionInfo: info, Title: shorten(visible.Line(cmp.Or(info.Title, "session "+string(info.Session))), maxTitle), Agent: visible.Line(agents.Name(info.Client)),
 		Project: visible.Line(projectName(info.Project)), Live: v.isLive(&info),
-		Used: -1, Hidden: -1, Window: v.Sessions.WindowOf(info.Meta), Read: v.p.figures.of(info.SessionKey, info.Records),
+		Used: -1, Hidden: -1, Window: window, WindowAssumed: assumed, Read: v.p.figures.of(info.SessionKey, info.Records),
 	}
 	switch {
 	case info.Ledger != nil:

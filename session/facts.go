@@ -1,0 +1,53 @@
+package session
+
+import (
+	"cmp"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/catalog"
+)
+
+// Facts are what furl knows and assumes of a model, and from where.
+type Facts struct {
+	// Model is the model as Sessions.Model describes it.
+	furl.Model
+	// Known reports whether the catalog has the model. Entry is then its entry, else that
+	// of the model whose rules are assumed (Model.Like), or empty.
+	Known bool
+	Entry catalog.Entry
+	// Told is what the provider's models API has said.
+	Told Told
+	// WindowFrom says for people where Window comes from, "" if there is none.
+	WindowFrom string
+}
+
+// Facts returns what is known of a model by its name in requests. format is that of the
+// requests to it, "" if unknown.
+func (a *shared) Facts(name string, format furl.Format) Facts {
+	c := a.live().Catalog
+	f := Facts{Told: a.told(name, format)}
+	f.Entry, f.Known = c.Entry(name)
+	f.Model = a.Model(name, format)
+	if !f.Known {
+		f.Entry, _ = c.Entry(f.Like)
+	}
+	a.mu.Lock()
+	learned := a.limits[name]
+	a.mu.Unlock()
+	switch window := f.Window; {
+	case window == 0:
+	case window == a.configuredWindow(&f.Model):
+		f.WindowFrom = "the configuration"
+	case window == learned.window:
+		f.WindowFrom = "a refusal of the provider"
+	case window == f.Told.Window:
+		f.WindowFrom = "the provider's models API"
+	case window == learned.accepted:
+		f.WindowFrom = "the largest prompt that the provider has answered"
+	case f.WindowAssumed:
+		f.WindowFrom = "assumed: the smallest of the newest models of its family"
+	default:
+		f.WindowFrom = cmp.Or(f.Entry.Source, "the catalogue")
+	}
+	return f
+}
