@@ -82,6 +82,10 @@ type Reduction struct {
 	Summary *Summary
 }
 
+// StageClient is the stage of reductions that record what a client has changed or left
+// out in its own history.
+const StageClient = "client"
+
 // Item covers blocks and says what is shown for them.
 type Item struct {
 	Spans []Span
@@ -103,6 +107,7 @@ type In struct {
 
 // Mark shows messages of furl's own in place of whole steps.
 type Mark struct {
+	// Messages are empty if the client has left the steps out itself.
 	Messages []*Message
 	// At is the time the mark shows beside itself, zero for none.
 	At time.Time

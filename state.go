@@ -372,8 +372,10 @@ func (s *State) resolve(seq Seq, red *Reduction) (layer, []label, error) {
 			}
 			l.paints = append(l.paints, interval{lo, hi, lab})
 		}
-		if _, ok := item.Show.(Mark); ok {
-			l.marks = true
+		if mark, ok := item.Show.(Mark); ok {
+			if l.marks = true; len(mark.Messages) == 0 && red.Stage != StageClient {
+				return l, nil, errors.New("a mark without words")
+			}
 		}
 	}
 	slices.SortFunc(l.paints, func(a, b interval) int { return cmp.Compare(a.lo, b.lo) })
@@ -441,7 +443,7 @@ func (s *State) block(ord int) *Block {
 func (s *State) mayShow(show Show, lo, hi int) error {
 	switch show := show.(type) {
 	case Mark:
-		if len(show.Messages) == 0 || slices.ContainsFunc(show.Messages, func(m *Message) bool { return len(m.Blocks) == 0 }) {
+		if slices.ContainsFunc(show.Messages, func(m *Message) bool { return len(m.Blocks) == 0 }) {
 			return errors.New("a mark without words")
 		}
 		for _, ord := range [...]int{lo, hi - 1} {

@@ -305,6 +305,9 @@ func (b *viewer) units() {
 	for at := 0; at < len(v.Messages); {
 		sh := &v.Messages[at]
 		if sh.Index < 0 {
+			for b.shows(&b.marks[next]) == 0 {
+				next++ // a mark without messages is not shown
+			}
 			m := &b.marks[next]
 			next++
 			at = b.markUnit(m, at)
@@ -322,11 +325,16 @@ func (b *viewer) units() {
 	b.protect()
 }
 
+// shows is the number of messages that a mark shows.
+func (b *viewer) shows(m *shownMark) int {
+	l := b.s.labels.at(m.label)
+	return len(b.s.layers.at(l.layer).red.Items[l.item].Show.(Mark).Messages)
+}
+
 // markUnit closes the unit of a mark and steps over its messages.
 func (b *viewer) markUnit(m *shownMark, at int) int {
 	s := b.s
-	l := s.labels.at(m.label)
-	n := len(s.layers.at(l.layer).red.Items[l.item].Show.(Mark).Messages)
+	l, n := s.labels.at(m.label), b.shows(m)
 	u := Unit{Kind: UnitMark, First: at, Last: at + n - 1, By: s.layers.at(l.layer).seq, spans: m.spans}
 	u.lo, u.hi = b.spans[at].lo, b.spans[at+n-1].hi
 	for _, iv := range m.spans {

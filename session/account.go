@@ -280,7 +280,7 @@ func (b *sinceLast) record(r furl.Record, last furl.Seq) {
 			b.ownTokens += body.Summary.Usage.Prompt() + body.Summary.Usage.Output
 		}
 		if coversUpTo(body, last) {
-			edit(body.Stage == event.StageClient || r.By == furl.Import)
+			edit(body.Stage == furl.StageClient || r.By == furl.Import)
 		}
 	case *furl.Takeover:
 		var taken *furl.Reduction // the last one that counts
@@ -290,7 +290,7 @@ func (b *sinceLast) record(r furl.Record, last furl.Seq) {
 			}
 		}
 		if taken != nil {
-			edit(taken.Stage == event.StageClient)
+			edit(taken.Stage == furl.StageClient)
 		}
 	case *furl.Restoration:
 		if body.Of != 0 || body.Open {
@@ -377,14 +377,31 @@ func recordedPart(st *furl.State) (p countedPart) {
 // removed itself does not count.
 func hiddenPart(st *furl.State, v *furl.View, recorded countedPart) countedPart {
 	hidden := recorded
+	left := leftOut(st)
 	for p, tokens := range clientTokens(st) {
-		if i, ok := st.Find(p.Msg); ok {
+		if i, ok := st.Find(p.Msg); ok && !left.has(i) {
 			if _, m := st.Message(i); p.Block < len(m.Blocks) && m.Blocks[p.Block].Kind != furl.KindThinking {
 				hidden.tokens += tokens - m.Blocks[p.Block].Tokens
 			}
 		}
 	}
+	for _, r := range left {
+		for i := r.from; i < r.to; i++ {
+			seq, m := st.Message(i)
+			if red, ok := st.Reduction(st.ShownBy(furl.Pos{Msg: seq})); !ok || red.Stage != furl.StageClient {
+				continue // the client sends it again
+			}
+			var out countedPart
+			out.add(m)
+			hidden.tokens, hidden.items = hidden.tokens-out.tokens, hidden.items-out.items
+		}
+	}
 	for i := range v.Messages {
+		if sh := &v.Messages[i]; sh.Index < 0 {
+			if red, ok := st.Reduction(sh.By); ok && red.Stage == furl.StageClient {
+				continue // the client's message in place of others
+			}
+		}
 		for j := range v.Messages[i].Blocks {
 			if sb := &v.Messages[i].Blocks[j]; sb.Block.Kind != furl.KindThinking {
 				hidden.tokens -= sb.Tokens
@@ -395,12 +412,56 @@ func hiddenPart(st *furl.State, v *furl.View, recorded countedPart) countedPart 
 	return hidden
 }
 
+// messageRanges are ranges of messages of a path, in order.
+type messageRanges []struct{ from, to int }
+
+func (l messageRanges) has(i int) bool {
+	for _, r := range l {
+		if r.from <= i && i < r.to {
+			return true
+		}
+	}
+	return false
+}
+
+// leftOut returns the messages that the client has left out or replaced at some time.
+func leftOut(st *furl.State) (list messageRanges) {
+	for red := range st.Reductions() {
+		if red.Undone || red.Stage != furl.StageClient {
+			continue
+		}
+		for i := range red.Items {
+			if _, ok := red.Items[i].Show.(furl.Mark); !ok {
+				continue
+			}
+			for _, sp := range red.Items[i].Spans {
+				from, ok1 := st.Find(sp.First.Msg)
+				last, ok2 := st.Find(sp.Last.Msg)
+				if ok1 && ok2 {
+					list = append(list, struct{ from, to int }{from, last + 1})
+				}
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b struct{ from, to int }) int { return cmp.Compare(a.from, b.from) })
+	n := 0
+	for _, r := range list {
+		if n > 0 && r.from <= list[n-1].to {
+			list[n-1].to = max(list[n-1].to, r.to)
+			continue
+		}
+		list[n] = r
+		n++
+	}
+	return list[:n]
+}
+
 // clientTokens returns the sizes of the blocks that the client has changed, as the
 // client sends them.
 func clientTokens(st *furl.State) map[furl.Pos]int {
 	var sizes map[furl.Pos]int
 	for red := range st.Reductions() {
-		if red.Undone || red.Stage != event.StageClient {
+		if red.Undone || red.Stage != furl.StageClient {
 			continue
 		}
 		for i := range red.Items {

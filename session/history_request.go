@@ -119,7 +119,7 @@ func (h *History) update(m *furl.Model) {
 // were shown as recorded, without a view: policies that mask make one before each
 // request. It reports whether it did. Other reductions, and thinking, need the view.
 func (h *History) patch(red *furl.Reduction) bool {
-	client := red.Stage == event.StageClient
+	client := red.Stage == furl.StageClient
 	if h.edited || h.sizes.edited || h.shown.edited || h.sizes.model == "" || h.thinks || !h.hides && !client {
 		return false
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/price"
@@ -191,7 +190,7 @@ func (s *Session) recordLate(in transact.Prompt, b furl.Budget, over []furl.Seq)
 func (s *Session) planLate(b furl.Budget, ready *readySummary, over []furl.Seq) (lifts []*furl.Restoration, red *furl.Reduction, err error) {
 	for _, seq := range over {
 		r := s.log.At(seq)
-		if red, _ := r.Body.(*furl.Reduction); red == nil || r.By != furl.Furl || red.Stage == event.StageClient || red.Summary != nil && red.Summary.Model != "" {
+		if red, _ := r.Body.(*furl.Reduction); red == nil || r.By != furl.Furl || red.Stage == furl.StageClient || red.Summary != nil && red.Summary.Model != "" {
 			return nil, nil, errOvertaken
 		}
 	}

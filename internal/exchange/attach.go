@@ -36,6 +36,13 @@ type incoming struct {
 	// reworded is set if the client has reworded some replies. The chains are
 	// then those of the log.
 	reworded bool
+	// edited is set if the client has changed the front of the history; see front.go.
+	// front is what it has left out or replaced there, nil for nothing.
+	edited bool
+	front  *front
+	// partial is set if the request starts a session and its own start is unknown; see
+	// overlap.go.
+	partial bool
 }
 
 // attach makes the request's history the current path of the log: it finds the
@@ -84,18 +91,23 @@ func (t *tx) locate(in *incoming) position {
 		return t.index.find(t.Log(), in.chains[:n], in.req.Messages[:n])
 	}
 	pl := find()
-	if was := in.tailLen; pl.head != t.Log().Head() {
+	for pl.head != t.Log().Head() {
+		was := in.tailLen
 		if t.detectTail(in, pl); in.tailLen != was {
 			pl = find()
 		}
 		if t.matchReworded(in, pl) {
 			pl = find()
 		}
+		if in.edited || !t.matchFront(in, pl) {
+			break
+		}
+		pl = find() // after the front, the history may differ in the other ways
 	}
 	return pl
 }
 
-// recordClientChanges records the tool results that the client has changed.
+// recordClientChanges records what the client has changed in its history or left out.
 // Before that, it records the tail of the request on a side branch.
 func (t *tx) recordClientChanges(in *incoming, c furl.Counter) error {
 	msgs := in.req.Messages
@@ -107,18 +119,22 @@ func (t *tx) recordClientChanges(in *incoming, c furl.Counter) error {
 	st := t.Log().State()
 	t.pairMessages(in)
 	meta := t.Meta()
-	cleared, again := t.index.clientChanges(st, in.pairs, msgs, c, meta.Redacted)
+	cleared, texts, again := t.index.clientChanges(st, in.pairs, msgs, c, meta.Redacted)
 	for _, seq := range again {
 		if _, err := t.Append(furl.Client, &furl.Restoration{Of: seq, Hold: furl.Release}); err != nil {
 			return err
 		}
 	}
-	if cleared != nil {
-		t.Measure(cleared)
-		if _, err := t.Append(furl.Client, cleared); err != nil {
-			return fmt.Errorf("record results changed by the client: %w", err)
+	for _, red := range []*furl.Reduction{cleared, texts} {
+		if red == nil {
+			continue
+		}
+		t.Measure(red)
+		if _, err := t.Append(furl.Client, red); err != nil {
+			return fmt.Errorf("record what the client changed: %w", err)
 		}
 	}
+	t.recordFront(in, c)
 	return nil
 }
 
@@ -126,7 +142,7 @@ func (t *tx) recordClientChanges(in *incoming, c furl.Counter) error {
 func (t *tx) pairMessages(in *incoming) {
 	st, msgs := t.Log().State(), in.req.Messages
 	if in.pairs = pair(st, in); in.reworded {
-		in.pairs.markReworded(st, msgs)
+		in.pairs.markReworded(st, msgs, in.edited)
 	}
 	in.pairs.markReferences(in)
 }
@@ -182,6 +198,13 @@ func (t *tx) updateMeta(in *incoming, starts bool) {
 	}
 	if m.Format == "" {
 		m.Format = in.req.Format
+	}
+	if starts && in.partial {
+		if m.Settings == nil {
+			m.Settings = make(map[string]string)
+		}
+		m.Settings[settingPartial] = "true"
+		t.SetMeta(m)
 	}
 	if in.newVolatile != "" && in.newVolatile != m.Settings[settingVolatile] {
 		if m.Settings == nil {

@@ -21,9 +21,24 @@ func encode(req *protocol.Request, v *furl.View, pairs pairing) ([]byte, error) 
 		return nil, fmt.Errorf("unknown wire format %q", req.Format)
 	}
 	if !pairs.identity {
-		v = reindexed(req, v, pairs)
+		if v = reindexed(req, v, pairs); sentAsReceived(req, v) {
+			return req.Body, nil
+		}
 	}
 	return codec.EncodeRequest(req, v)
+}
+
+// sentAsReceived reports whether a view shows all messages of the request, unchanged.
+func sentAsReceived(req *protocol.Request, v *furl.View) bool {
+	if v.Dropped > 0 || len(v.Messages) != len(req.Messages) {
+		return false
+	}
+	for i := range v.Messages {
+		if sh := &v.Messages[i]; sh.Index != i || !sh.AsRecorded() {
+			return false
+		}
+	}
+	return true
 }
 
 // asRecorded reports whether a view shows all messages of its path as recorded.
@@ -39,6 +54,10 @@ func reindexed(req *protocol.Request, v *furl.View, pairs pairing) *furl.View {
 	out := *v
 	out.Messages = make([]furl.Shown, 0, len(v.Messages)+len(pairs.unrecorded))
 	extra := pairs.unrecorded
+	if hidesGap(v.State, pairs.gap) {
+		// What the client has in place of messages is hidden with them.
+		extra = slices.DeleteFunc(slices.Clone(extra), func(j int) bool { return pairs.fills(j) })
+	}
 	flush := func(before int) {
 		for len(extra) > 0 && extra[0] < before {
 			out.Messages = append(out.Messages, shownAsSent(&req.Messages[extra[0]], extra[0]))
@@ -54,6 +73,9 @@ func reindexed(req *protocol.Request, v *furl.View, pairs pairing) *furl.View {
 			started = true
 			continue
 		}
+		if sh.Index < 0 && clientMark(v.State, sh.By) != nil {
+			continue // the request has these messages
+		}
 		if sh.Index >= 0 {
 			switch to := pairs.to[sh.Index]; to {
 			case notSent:
@@ -65,7 +87,7 @@ func reindexed(req *protocol.Request, v *furl.View, pairs pairing) *furl.View {
 				switch {
 				case !pairs.reworded[sh.Index]:
 					sh.Index = to
-				case sh.AsRecorded():
+				case sh.AsRecorded(), changedByClient(v.State, &sh):
 					sh = shownAsSent(&req.Messages[to], to)
 				default:
 					sh.Index = -1 // send it as recorded, so that parts of it can be hidden
@@ -76,6 +98,36 @@ func reindexed(req *protocol.Request, v *furl.View, pairs pairing) *furl.View {
 	}
 	flush(len(req.Messages))
 	return &out
+}
+
+// changedByClient reports whether a message is shown whole, and only with changes of
+// the client, which the request has.
+func changedByClient(st *furl.State, sh *furl.Shown) bool {
+	if len(sh.Blocks) != len(sh.Msg.Blocks) {
+		return false
+	}
+	for i := range sh.Blocks {
+		if by := sh.Blocks[i].By; by != 0 {
+			if red, ok := st.Reduction(by); !ok || red.Stage != furl.StageClient {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// hidesGap reports whether a policy hides all messages that the client has left out
+// or replaced.
+func hidesGap(st *furl.State, gap span) bool {
+	for i := gap.from; i < gap.to; i++ {
+		seq, m := st.Message(i)
+		for k := range max(1, len(m.Blocks)) {
+			if by := st.ShownBy(furl.Pos{Msg: seq, Block: k}); by == 0 || clientMark(st, by) != nil {
+				return false
+			}
+		}
+	}
+	return gap.from < gap.to
 }
 
 // withoutThinking returns a request's body without its thinking. ok is false if

@@ -39,6 +39,9 @@ type habits struct {
 	compaction bool // the client replaces the history by a summary of its own
 	hint       bool // the client sends an id of its own
 	retries    bool // a request is sent twice now and then
+	clock      bool // changing words are in the first message
+	window     bool // only the newest messages are sent
+	first      bool // the first message is sent with them
 }
 
 func (h habits) String() string {
@@ -50,6 +53,7 @@ func (h habits) String() string {
 		{"volatile tail", h.tail}, {"volatile words", h.inside}, {"renamed ids", h.ids}, {"moved marks", h.marks}, {"merged texts", h.texts},
 		{"dropped words", h.words}, {"dropped thinking", h.thinking}, {"cleared results", h.clears},
 		{"own compaction", h.compaction}, {"id", h.hint}, {"retries", h.retries},
+		{"changing first message", h.clock}, {"newest messages", h.window}, {"first message kept", h.window && h.first},
 	} {
 		if x.on {
 			on = append(on, x.name)
@@ -67,6 +71,7 @@ func drawHabits(t *rapid.T) habits {
 	return habits{
 		tail: on("tail"), inside: on("inside"), ids: on("ids"), marks: on("marks"), texts: on("texts"), words: on("words"), thinking: on("thinking"),
 		clears: on("clears"), compaction: on("compaction"), hint: on("hint"), retries: on("retries"),
+		clock: on("clock"), window: on("window"), first: on("first"),
 	}
 }
 
@@ -102,6 +107,10 @@ func (m *metered) Append(ctx context.Context, key furl.SessionKey, b storage.Bat
 	}
 	return nil
 }
+
+// windowOf is how many of the newest messages a client sends that sends no others. The
+// first of them is an answer.
+const windowOf = 12
 
 // compactEvery is after how many requests a client compacts that does so itself.
 const compactEvery = 20
@@ -150,7 +159,7 @@ func (c *habitual) step() (n news) {
 		x = c.begin(&n)
 	}
 	c.last = x
-	id := fmt.Sprintf("toolu_01_%d_x", c.n)
+	id := fmt.Sprintf("toolu_01Xy%dZq%dKw_x", c.n, 7*c.n)
 	answer := []furl.Block{
 		{Kind: furl.KindThinking, Text: fmt.Sprint("I think of ", c.n), Signature: 40},
 		text("I look. "), text(fmt.Sprintf("Then number %d.", c.n)),
@@ -231,8 +240,15 @@ func (c *habitual) begin(n *news) *exchange.Exchange {
 func (c *habitual) request() *protocol.Request {
 	c.t.Helper()
 	var list []json.RawMessage
+	oldest := len(c.history) - windowOf
 	for i, blocks := range c.history {
 		role := furl.RoleUser
+		if c.habits.clock && i == 0 {
+			blocks = []furl.Block{text(fmt.Sprintf("It is %d minutes past %d, and today is Friday.", c.n%60, c.n/60)), blocks[0]}
+		}
+		if c.habits.window && i < oldest && (i > 0 || !c.habits.first) {
+			continue
+		}
 		if i%2 == 1 {
 			role = furl.RoleAssistant
 		}
@@ -296,7 +312,7 @@ func TestStoreGrowsByWhatIsNew(t *testing.T) {
 		if h.compaction {
 			most += steps / compactEvery
 		}
-		if h.inside {
+		if h.inside || h.clock {
 			most++ // its first message was another one at first
 		}
 		if got := s.Branches(); len(got) > most {
@@ -367,10 +383,14 @@ func TestChangingEndWithOtherCallIDs(t *testing.T) {
 // the figures).
 func BenchmarkGrowth(b *testing.B) {
 	const requests = 400
-	everything := habits{true, true, true, true, true, true, true, true, true, true, true}
+	everything := habits{
+		tail: true, inside: true, ids: true, marks: true, texts: true, words: true, thinking: true, clears: true, compaction: true, hint: true,
+		retries: true, clock: true, window: true, first: true,
+	}
 	for _, h := range []habits{
 		{}, {tail: true}, {inside: true}, {ids: true}, {marks: true}, {texts: true}, {words: true}, {thinking: true}, {clears: true},
 		{compaction: true}, {compaction: true, hint: true}, {retries: true},
+		{clock: true}, {window: true}, {window: true, hint: true}, {window: true, first: true}, {clock: true, window: true, first: true},
 		{tail: true, ids: true}, {tail: true, words: true}, {tail: true, inside: true}, {tail: true, ids: true, compaction: true, hint: true}, everything,
 	} {
 		b.Run(strings.ReplaceAll(h.String(), ", ", "+"), func(b *testing.B) {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/fingerprint"
 	"github.com/furlhq/furl/protocol"
 )
@@ -39,11 +38,13 @@ type logIndex struct {
 	byChain     map[furl.Digest][]furl.Seq // the messages at the end of a chain, ascending
 	lastMessage []furl.Seq                 // by record: the last message up to it on its path
 	lastRecord  map[furl.Seq]furl.Seq      // by message, 0 for the root: the last record that follows it without another message
-	// edits are the texts that the client sends in place of recorded results.
+	// edits are the texts that the client sends in place of recorded ones.
 	edits map[furl.Pos]clientEdit
+	// leavesOut is set if the client has left out or replaced messages; see front.go.
+	leavesOut bool
 }
 
-// clientEdit is a text that the client sends in place of a result, and the
+// clientEdit is a text that the client sends in place of a recorded one, and the
 // reduction that records it.
 type clientEdit struct {
 	by   furl.Seq
@@ -90,14 +91,19 @@ func (p *logIndex) add(r furl.Record) {
 	p.lastRecord[base] = r.Seq
 }
 
-// addEdits indexes the results that the client has changed by a reduction.
+// addEdits indexes what the client has changed by a reduction.
 func (p *logIndex) addEdits(seq furl.Seq, red *furl.Reduction) {
-	if red.Stage != event.StageClient {
+	if red.Stage != furl.StageClient {
 		return
 	}
 	for _, it := range red.Items {
-		if in, ok := it.Show.(furl.In); ok && len(it.Spans) == 1 {
-			p.edits[it.Spans[0].First] = clientEdit{seq, in.Text}
+		switch show := it.Show.(type) {
+		case furl.In:
+			if len(it.Spans) == 1 {
+				p.edits[it.Spans[0].First] = clientEdit{seq, show.Text}
+			}
+		case furl.Mark:
+			p.leavesOut = true
 		}
 	}
 }
@@ -139,24 +145,38 @@ type pairing struct {
 	unrecorded []int // messages of the request without content that are not on the path
 	identity   bool  // the mapping is the identity
 	hasOwn     bool  // the path has messages with Own set, which are not in the request
-	// reworded are the messages of the path that the client has with other blocks.
+	// reworded are the messages of the path that the client has with other blocks or
+	// texts.
 	reworded map[int]bool
 	// mark is the reduction that records a compaction by the provider; 0: none. The
 	// first start messages of the request are sent in its place.
 	mark  furl.Seq
 	start int
+	// gap are the messages of the path that the client leaves out or replaces, and
+	// filled the messages of the request in their place.
+	gap, filled span
 }
+
+// fills reports whether the request has its message j in place of others.
+func (p *pairing) fills(j int) bool { return p.filled.from <= j && j < p.filled.to }
 
 // pair maps the messages of a path to those of a request with the same chain at its
 // end. Where the client has grouped blocks into messages differently, the messages
 // between two common chains are regrouped.
 func pair(s *furl.State, in *incoming) pairing {
-	chains, msgs := in.chains, in.req.Messages
+	chains, msgs, f := in.chains, in.req.Messages, in.front
 	n := s.Len()
 	p := pairing{to: make([]int, n), identity: n == len(msgs)}
 	i, j := p.pairCompaction(s, in)
 	looked := 0 // no message with Own set is between i and looked
 	for i < n && j < len(msgs) {
+		if f != nil && j == f.from && s.Chain(i) == f.after && !s.Chain(i+1).IsZero() {
+			if end := p.skipGap(s, f, i); end > i {
+				i, j, f = end, f.to, nil
+				continue
+			}
+			f = nil // it is on another branch
+		}
 		if i >= looked {
 			end, own := assistantRun(s, i)
 			if looked = end; own {
@@ -201,6 +221,32 @@ func pair(s *furl.State, in *incoming) pairing {
 		p.unrecorded, p.identity = append(p.unrecorded, j), false
 	}
 	return p
+}
+
+// skipGap skips the messages of the path that the client has left out or replaced. It
+// returns the index of the next message, or i if that is not on the path.
+func (p *pairing) skipGap(s *furl.State, f *front, i int) int {
+	end := i
+	for end < s.Len() && s.Chain(end+1) != f.next {
+		end++
+	}
+	if end == s.Len() || end == i {
+		return i
+	}
+	for k := i; k < end; k++ {
+		p.to[k] = notSent
+	}
+	for k := f.from; k < f.to; k++ {
+		p.unrecorded = append(p.unrecorded, k)
+	}
+	p.identity, p.gap, p.filled = false, span{i, end}, span{f.from, f.to}
+	for p.gap.to > i { // thinking belongs to the step after the gap
+		if _, m := s.Message(p.gap.to - 1); !fingerprint.AddsNothing(m) || m.HasOwn() {
+			break
+		}
+		p.gap.to--
+	}
+	return end
 }
 
 // assistantRun returns the end of the run of assistant messages and recall
@@ -250,12 +296,12 @@ func (p *pairing) regroup(s *furl.State, chains []furl.Digest, msgs []furl.Messa
 	return i, len(msgs)
 }
 
-// clientChanges returns the results that the client has changed since the last
-// request: a reduction for those it now sends differently, and the earlier
-// reductions for those it now sends as recorded again. Results of records that were
-// redacted are not compared.
-func (p *logIndex) clientChanges(s *furl.State, pairs pairing, msgs []furl.Message, c furl.Counter, redacted func(furl.Seq) bool) (cleared *furl.Reduction, again []furl.Seq) {
-	var items []furl.Item
+// clientChanges returns what the client has changed since the last request: a
+// reduction for the results that it now sends differently, one for the user's texts,
+// and the earlier reductions for what it now sends as recorded again. Records that
+// were redacted are not compared.
+func (p *logIndex) clientChanges(s *furl.State, pairs pairing, msgs []furl.Message, c furl.Counter, redacted func(furl.Seq) bool) (cleared, texts *furl.Reduction, again []furl.Seq) {
+	var results, others []furl.Item
 	kept := make(map[furl.Seq]bool)  // reductions with results that are still changed
 	whole := make(map[furl.Seq]bool) // reductions with results that are as recorded again
 	for i, j := range pairs.to {
@@ -268,19 +314,26 @@ func (p *logIndex) clientChanges(s *furl.State, pairs pairing, msgs []furl.Messa
 		}
 		for k := range was.Blocks {
 			b := &was.Blocks[k]
-			if b.Kind != furl.KindResult {
-				continue
+			pos := furl.Pos{Msg: seq, Block: k}
+			before, was := p.edits[pos]
+			var now *furl.Block
+			switch {
+			case b.Kind == furl.KindResult:
+				now = resultOf(&msgs[j], b.ID)
+			case was || pairs.reworded[i]:
+				now = textOf(s, pos, &msgs[j])
 			}
-			now := resultOf(&msgs[j], b.ID)
 			if now == nil {
 				continue
 			}
-			pos := furl.Pos{Msg: seq, Block: k}
-			before, was := p.edits[pos]
 			if was {
 				if red, ok := s.Reduction(before.by); !ok || red.Undone {
 					was = false
 				}
+			}
+			items := &results
+			if b.Kind != furl.KindResult {
+				items = &others
 			}
 			switch {
 			case sameResult(b, now):
@@ -292,7 +345,7 @@ func (p *logIndex) clientChanges(s *furl.State, pairs pairing, msgs []furl.Messa
 			default:
 				in := furl.InPlace(b, now.Text, c)
 				in.Note = "changed by the client"
-				items = append(items, furl.Item{Spans: []furl.Span{spanOf(pos)}, Show: in})
+				*items = append(*items, furl.Item{Spans: []furl.Span{spanOf(pos)}, Show: in})
 			}
 		}
 	}
@@ -302,10 +355,29 @@ func (p *logIndex) clientChanges(s *furl.State, pairs pairing, msgs []furl.Messa
 		}
 	}
 	slices.Sort(again)
-	if len(items) > 0 {
-		cleared = &furl.Reduction{Stage: event.StageClient, Reason: "the client changed these results", Items: items}
+	if len(results) > 0 {
+		cleared = &furl.Reduction{Stage: furl.StageClient, Reason: "the client changed these results", Items: results}
 	}
-	return cleared, again
+	if len(others) > 0 {
+		texts = &furl.Reduction{Stage: furl.StageClient, Reason: "the client changed these texts", Items: others}
+	}
+	return cleared, texts, again
+}
+
+// textOf returns the block of a message that the client has in place of a text of the
+// user, nil if it is not one, or a policy hides the recorded text.
+func textOf(s *furl.State, pos furl.Pos, m *furl.Message) *furl.Block {
+	i, _ := s.Find(pos.Msg)
+	_, was := s.Message(i)
+	if was.Role == furl.RoleAssistant || len(m.Blocks) != len(was.Blocks) || was.Blocks[pos.Block].Kind != furl.KindText || m.Blocks[pos.Block].Kind != furl.KindText {
+		return nil
+	}
+	if by := s.ShownBy(pos); by != 0 {
+		if red, ok := s.Reduction(by); ok && red.Stage != furl.StageClient {
+			return nil
+		}
+	}
+	return &m.Blocks[pos.Block]
 }
 
 // resultOf returns the result of a call in a message, nil if there is none.

@@ -20,6 +20,7 @@ import (
 // repeated first request without a reply; see firstrequest.go.
 func (a *Sessions) match(ctx context.Context, in *incoming) (*session.Session, error) {
 	req, h := in.req, in.hints
+	in.chains, in.front, in.edited, in.reworded, in.partial = chainsIn(req), nil, false, false, false // of another session, if that was deleted
 	if h.Session != "" {
 		if !storage.ValidID(h.Session) {
 			return nil, fmt.Errorf("invalid session id %q", h.Session)
@@ -56,14 +57,22 @@ func (a *Sessions) match(ctx context.Context, in *incoming) (*session.Session, e
 		s, err = a.byPendingReply(ctx, in)
 	}
 	if err == nil && s == nil {
-		s, err = a.byFirstReply(ctx, in)
+		s = a.byOverlap(in, true)
+	}
+	known := false
+	if err == nil && s == nil {
+		s, known, err = a.byFirstReply(ctx, in)
 	}
 	if err == nil && s == nil {
 		s, err = a.byAnswer(ctx, in)
 	}
+	if err == nil && s == nil {
+		s = a.byOverlap(in, false)
+	}
 	if err != nil || s != nil {
 		return s, err
 	}
+	in.partial = startsPartial(in, known)
 	return a.createFor(h, req.Format), nil
 }
 
@@ -197,6 +206,9 @@ func (a *Sessions) choose(ctx context.Context, chains []furl.Digest, found []sto
 			if h.Hint != "" && meta.Hint != "" && meta.Hint != h.Hint {
 				continue
 			}
+			if meta.Settings[settingPartial] != "" && h.Hint == "" && !a.continues(ctx, f.Session, f.Seq) {
+				continue
+			}
 			if meta.ForkOf != "" && f.Seq <= meta.ForkAt {
 				copied = f.Session // a fork; the original has it too and is preferred
 				continue
@@ -226,6 +238,9 @@ func (a *Sessions) byHead(in *incoming) *session.Session {
 		if s := a.FindByHead(in.chains[i]); s != nil {
 			if hint := s.Meta().Hint; in.hints.Hint != "" && hint != "" && hint != in.hints.Hint {
 				return nil
+			}
+			if in.hints.Hint == "" && s.Meta().Settings[settingPartial] != "" {
+				return nil // byHistory decides
 			}
 			return s
 		}

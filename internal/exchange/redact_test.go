@@ -3,6 +3,7 @@ package exchange_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -141,9 +142,13 @@ func TestRedactedSecretStaysGone(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The client changes its first message, and so all that follow are on a new branch.
+	// The client begins with so many other messages that all that follow are on a new
+	// branch.
 	c.history = slices.Clone(c.history)
 	c.history[0] = message(t, furl.RoleUser, text("hello")).Raw
+	for i := range 5 {
+		c.history = slices.Insert(c.history, 0, message(t, furl.RoleUser, text(fmt.Sprint("new ", i))).Raw)
+	}
 	c.hints.Session = id
 	c.step()
 	c.step()

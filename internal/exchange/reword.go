@@ -114,15 +114,15 @@ const maxCandidates = 8
 // byFirstReply returns the session of a history whose first reply is in no
 // session as sent. Among the sessions with the same start, it prefers the
 // newest that has the reply reworded, else the newest without a reply. It
-// returns nil if there is none.
-func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (*session.Session, error) {
+// returns nil if there is none. known is set if some sessions have the same start.
+func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (_ *session.Session, known bool, _ error) {
 	first := firstReply(in.req.Messages)
 	if first < 1 || in.chains[first-1].IsZero() || in.req.Messages[first].HasCompaction() {
-		return nil, nil // the questions before a compaction do not identify it
+		return nil, false, nil // the questions before a compaction do not identify it
 	}
 	found, err := a.Match(ctx, in.chains[first-1:first], maxCandidates)
 	if err != nil {
-		return nil, fmt.Errorf("match start of history: %w", err)
+		return nil, false, fmt.Errorf("match start of history: %w", err)
 	}
 	var copied, asked *session.Session
 	elsewhere := false // another process may be recording the reply
@@ -131,6 +131,10 @@ func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (*session.Ses
 		if err != nil {
 			continue // deleted meanwhile
 		}
+		if in.hints.Hint == "" && s.Meta().Settings[settingPartial] != "" {
+			continue // it may start like other conversations
+		}
+		known = true
 		var meta storage.Meta
 		var ok, asks bool
 		a.read(s, func(t *tx) {
@@ -147,17 +151,17 @@ func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (*session.Ses
 			}
 		case meta.ForkOf == "" || f.Seq > meta.ForkAt:
 			a.cacheReworded(s, in)
-			return s, nil
+			return s, true, nil
 		case copied == nil:
 			copied = s // a fork; the original has it too and is preferred
 		}
 	}
 	if copied == nil && elsewhere {
 		if s, err := a.awaitFirstReply(ctx, in); err != nil || s != nil {
-			return s, err
+			return s, true, err
 		}
 	}
-	return cmp.Or(copied, asked), nil
+	return cmp.Or(copied, asked), known, nil
 }
 
 // cacheReworded caches the session of a history that matched by its reworded first
@@ -218,14 +222,15 @@ func (t *tx) hasFirstReply(at furl.Seq, in *incoming, first int) bool {
 }
 
 // markReworded sets p.reworded: the messages of the path that the client has
-// with other blocks. Reductions of their blocks cannot be applied to the
-// request's message.
-func (p *pairing) markReworded(s *furl.State, msgs []furl.Message) {
+// with other blocks, and, if edited is set, those of the user with other texts.
+// Reductions of their blocks cannot be applied to the request's message.
+func (p *pairing) markReworded(s *furl.State, msgs []furl.Message, edited bool) {
 	for i, j := range p.to {
 		if j < 0 {
 			continue
 		}
-		if _, m := s.Message(i); m.Role == furl.RoleAssistant && !sameBlocks(m, &msgs[j]) {
+		_, m := s.Message(i)
+		if m.Role == furl.RoleAssistant && !sameBlocks(m, &msgs[j]) || edited && m.Role != furl.RoleAssistant && m.Digest != msgs[j].Digest && !s.Chain(i+1).IsZero() {
 			if p.reworded == nil {
 				p.reworded = make(map[int]bool)
 			}
