@@ -119,6 +119,9 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := time.Now()
 	resp, err := c.rt.up.RoundTrip(c.received.asReceived(r))
 	c.firstByte = time.Since(began)
+	if m := c.g.o.Models; m != nil && err == nil && resp.StatusCode < 300 && !c.rt.count && c.x != nil && c.x.Fit != nil {
+		m.Ask(c.rt.up, c.format, c.x.Fit.Model, r.Header)
+	}
 	return resp, err
 }
 

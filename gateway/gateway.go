@@ -22,6 +22,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/origin"
 	"github.com/furlhq/furl/protocol"
@@ -149,6 +150,8 @@ type Options struct {
 	// credential pays for. With a TenantSecret, only requests with the header
 	// X-Furl-Cache-1h: true ask for them.
 	HourCache protocol.HourCache
+	// Models asks providers about the models of requests. If nil, they are not asked.
+	Models ModelsAPI
 	// Page is the web page at the root and under /furl/. If nil, there is none, and
 	// GET / responds to browsers with a text.
 	Page Page
@@ -170,6 +173,14 @@ type Options struct {
 	Logger *slog.Logger
 	// Now is the clock. If nil, time.Now.
 	Now func() time.Time
+}
+
+// ModelsAPI asks providers about models, with the client's own credential.
+type ModelsAPI interface {
+	// Ask asks a provider about a model in the background, if that is due. header is
+	// that of a request for the model, as it was sent to the provider, which has
+	// accepted it.
+	Ask(up *upstream.Client, format furl.Format, model string, header http.Header)
 }
 
 // Gateway is an http.Handler. Use New to create one.

@@ -46,7 +46,7 @@ func (c *call) modelShape(id string, m *furl.Model) []byte {
 		if c.sim.opts.Window > 0 {
 			window = c.sim.opts.Window
 		}
-		return fmt.Appendf(nil, `{"type":"model","id":%s,"display_name":%s,"created_at":"2026-01-01T00:00:00Z","max_input_tokens":%d,"max_tokens":%d}`,
+		return fmt.Appendf(nil, `{"type":"model","id":%s,"display_name":%s,"created_at":"2026-01-01T00:00:00Z","max_input_tokens":%d,"max_tokens":%d,"capabilities":null,"lifecycle":"active","line":null,"deprecated_at":null,"retires_at":null}`,
 			str(id), str(id), window, m.MaxOutput)
 	}
 	return fmt.Appendf(nil, `{"id":%s,"object":"model","created":1767225600,"owned_by":%s}`, str(id), str(m.Provider))

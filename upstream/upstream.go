@@ -133,6 +133,26 @@ func (c *Client) Host() string { return c.base.Host }
 // Address is the base URL.
 func (c *Client) Address() string { return c.base.String() }
 
+// URL returns the URL to which a request to u is sent, "" if its path is refused.
+func (c *Client) URL(u *url.URL) string {
+	target, err := c.target(u)
+	if err != nil {
+		return ""
+	}
+	return target.String()
+}
+
+// Root returns a Client of the same server for paths outside the API: without the API
+// version in the base URL's path, and what follows it. It shares the connections.
+func (c *Client) Root() *Client {
+	root, base := *c, *c.base
+	if at := versioned.FindStringIndex(base.Path + "/"); at != nil {
+		base.Path, base.RawPath = base.Path[:at[0]], ""
+	}
+	root.base, root.version, root.own = &base, false, nil
+	return &root
+}
+
 // Close closes idle connections of the Client's own transport.
 func (c *Client) Close() {
 	if c.own != nil {

@@ -76,6 +76,25 @@ type API interface {
 	questions
 	programs
 	notices
+
+	// ModelQueries returns the requests by which a provider of this API may say what
+	// it knows about a model, in the order in which they are tried. vendor is the
+	// provider's as in upstream.Client.Vendor, "" if it is not known.
+	ModelQueries(vendor, model string) []protocol.ModelQuery
+}
+
+// ModelQueries returns the requests to a provider about a model that is used in a format.
+// Servers that speak Messages may speak OpenAI's APIs too.
+func ModelQueries(format furl.Format, vendor, model string) []protocol.ModelQuery {
+	api := For(format)
+	if api == nil {
+		return nil
+	}
+	queries := api.ModelQueries(vendor, model)
+	if format == anthropic.Codec.Format() && vendor != "Anthropic" {
+		queries = append(queries, openai.Chat.ModelQueries(vendor, model)...)
+	}
+	return queries
 }
 
 // tools contains what furl needs to give a model additional tools.

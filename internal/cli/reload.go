@@ -100,6 +100,9 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) 
 		AuditRequired: s.config.Audit.Required, Tracer: s.traces.tracer(), Certificate: s.certificate(),
 		Reload: func(ctx context.Context) (*gateway.Reloaded, error) { return f.reload(ctx, s) },
 	}
+	if asksModels(c) {
+		o.Models = s.models
+	}
 	if s.audit != nil {
 		o.Audit = s.audit
 	}
@@ -201,6 +204,7 @@ func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
 		return nil, err
 	}
 	s.gateway.Store(next)
+	s.useProviders(l)
 	s.level.Set(l.level)
 	s.retention.Store(&l.retention)
 	done := &gateway.Reloaded{File: file}

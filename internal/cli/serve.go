@@ -29,6 +29,7 @@ import (
 	"github.com/furlhq/furl/internal/audit"
 	"github.com/furlhq/furl/internal/certs"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/modelsapi"
 	"github.com/furlhq/furl/internal/web"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
@@ -137,6 +138,7 @@ type settings struct {
 	received atomic.Int64  // requests, without those to furl's API
 	listen   string
 	audit    *audit.Log // nil: accesses are not written down
+	models   *modelsapi.Book
 	log      *slog.Logger
 
 	// Changed by reload.
@@ -148,10 +150,13 @@ type settings struct {
 	providers map[string]*upstream.Client // by address
 	gateway   atomic.Pointer[gateway.Gateway]
 	retention atomic.Pointer[session.Retention]
-	level     slog.LevelVar
+	// askedProviders are those that are asked about models; without addresses: none.
+	askedProviders atomic.Pointer[gateway.Upstreams]
+	level          slog.LevelVar
 }
 
 func (s *settings) close() error {
+	s.models.Close()
 	for _, up := range s.providers {
 		up.Close()
 	}
@@ -188,6 +193,7 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 	if s.audit, err = openAudit(c, file); err != nil {
 		return nil, err
 	}
+	s.models = modelsapi.Open(modelsFile(), s.log, nil)
 	s.page = web.New(&web.Options{Version: version(), Logger: s.log})
 	l, err := f.live(s, c, file)
 	if err != nil {
@@ -217,6 +223,8 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 // useStore creates the objects that use the store.
 func (s *settings) useStore(l *live) (err error) {
 	l.sessions.Indexer = s.indexer
+	l.sessions.Told = s.told
+	s.useProviders(l)
 	if s.vectors, err = vectorsOf(s.store, s.config); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/modelsapi"
 	"github.com/furlhq/furl/internal/setup"
 )
 
@@ -164,7 +165,7 @@ func (f *storeFlags) keptFiles() (kept keptFiles, err error) {
 	for _, name := range runFiles {
 		add(filepath.Join(data, name))
 	}
-	for _, name := range []string{tenantSecretName, chatHistory} {
+	for _, name := range []string{tenantSecretName, chatHistory, modelsapi.FileName} {
 		add(filepath.Join(data, name))
 	}
 	if kept.folders, err = addTree(filepath.Join(data, chatFiles), add); err != nil {

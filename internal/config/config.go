@@ -167,6 +167,8 @@ type Gateway struct {
 	// HourCache asks for cache entries of one hour for instructions and tools, once a
 	// session has paused. If nil, the policy decides.
 	HourCache *bool `yaml:"cache_1h"`
+	// ModelsAPI asks providers about the models of requests. If nil, it is on.
+	ModelsAPI *bool `yaml:"models_api"`
 	// Recall gives models tools that find what is hidden from them, and
 	// answers their calls.
 	Recall bool `yaml:"recall"`
@@ -550,6 +552,7 @@ policy: auto
 #   log: info
 #   keep_alive: 0
 #   cache_1h: true
+#   models_api: true
 #   recall: false
 #   commands: false
 #   page: true

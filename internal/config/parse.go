@@ -91,6 +91,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"dry_run":           boolean(&c.Gateway.DryRun),
 			"keep_alive":        pings(&c.Gateway.KeepAlive),
 			"cache_1h":          onOff(&c.Gateway.HourCache),
+			"models_api":        onOff(&c.Gateway.ModelsAPI),
 			"recall":            boolean(&c.Gateway.Recall),
 			"commands":          onOff(&c.Gateway.Commands),
 			"page":              onOff(&c.Gateway.Page),

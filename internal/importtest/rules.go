@@ -65,6 +65,7 @@ var rules = map[string]rule{
 	"internal/recalltext":  {imports: []string{".", "recall", "session"}, offline: true},
 	"internal/exchange":    {imports: above("internal/numbers", "session", "internal/agents", "internal/fingerprint", "internal/rawjson", "internal/recalltext", "internal/membudget", "internal/transact")},
 	"upstream":             {imports: below},
+	"internal/modelsapi":   {imports: []string{".", "protocol", "upstream", "wire"}},
 	"furlhttp":             {imports: above("session", "upstream", "internal/agents", "internal/exchange", "internal/onereply", "internal/rawjson")},
 	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/access", "internal/audit", "internal/agents", "internal/exchange", "internal/keepalive", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/summary", "internal/transact")},
 	"agent":                {imports: above("session", "upstream", "tool", "internal/recalltext", "internal/summary", "internal/transact")},
