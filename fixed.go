@@ -9,8 +9,8 @@ import (
 // type may be half of a pair, instructions, or signed with what is around it. The same
 // holds for what defines tools inside the list: without it, the model cannot call
 // them. The wire packages mark such blocks as Fixed. Reductions go around the unit
-// that contains one, whoever recorded them, so that no policy, summary or takeover
-// and no older version of furl can hide it. Only the client can change its history, and
+// that contains one if furl or a person made them, so that no policy, summary or
+// takeover and no older version of furl can hide it. Only the client can change its history, and
 // a provider can replace it by a compaction.
 
 // Fixed returns the spans of the path that are always shown as recorded: each fixed

@@ -340,7 +340,7 @@ func (s *State) addReduction(r Record, red *Reduction) error {
 	if err != nil {
 		return err
 	}
-	if r.By != Client && r.By != Upstream { // a client and a provider's compaction may
+	if r.By == Furl || r.By == Person { // clients and providers compact as they like
 		l.paints = s.aroundPinned(l.paints)
 	}
 	l.at, l.msgs = r.At, len(s.msgs)
