@@ -191,6 +191,13 @@ func TestDestinations(t *testing.T) {
 		{anthropicHost, "", "POST", "/v1/chat/completions", []string{"Authorization", "Bearer k"}, none, 404, "set gateway.openai"},
 		{anthropicHost, "", "GET", "/openai/v1/models", []string{"Authorization", "Bearer k"}, none, 404, "set gateway.openai"},
 		{"", openaiHost, "POST", "/v1/messages", []string{"X-Api-Key", "k"}, none, 404, "set gateway.anthropic"},
+		// Clouds with the format of Anthropic's own API.
+		{"https://bedrock-mantle.us-east-1.api.aws/anthropic", openaiHost, "POST", "/v1/messages?beta=true", []string{"Authorization", "Bearer ABSKplanted"}, "bedrock-mantle.us-east-1.api.aws", 200, ""},
+		{"https://claude.googleapis.com", openaiHost, "POST", "/v1/messages?beta=true", []string{"Authorization", "Bearer ya29.planted"}, "claude.googleapis.com", 200, ""},
+		{"https://r.services.ai.azure.com/anthropic", openaiHost, "POST", "/anthropic/v1/messages?beta=true", []string{"X-Api-Key", "planted"}, "r.services.ai.azure.com", 200, ""},
+		{anthropicHost, openaiHost, "POST", "/v1/messages?beta=true", []string{"Authorization", "Bearer ABSKplanted"}, none, 401, "which is a key of AWS"},
+		{anthropicHost, openaiHost, "POST", "/v1/messages?beta=true", []string{"Authorization", "Bearer ya29.planted"}, none, 401, "which is a key of Google"},
+		{"https://bedrock-mantle.us-east-1.api.aws/anthropic", openaiHost, "POST", "/v1/messages", []string{"Authorization", "AWS4-HMAC-SHA256 Credential=planted"}, none, 400, "use an API key instead"},
 		{"", openaiHost, "POST", "/anthropic/v1/messages", []string{"X-Api-Key", "k"}, none, 404, "set gateway.anthropic"},
 	} {
 		w, reached := askVendors(t, tt.anthropic, tt.openai, request(tt.method, tt.path, tt.headers...))

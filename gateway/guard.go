@@ -138,7 +138,18 @@ func (g *Gateway) authorizeRequest(w http.ResponseWriter, r *http.Request, rt *r
 			return r, false
 		}
 	}
+	if strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") {
+		g.refuse(w, rt, signedForAWS)
+		return r, false
+	}
 	return out, true
+}
+
+// signedForAWS is the refusal of requests with a signature instead of a key. The
+// signature covers the host name and the body.
+var signedForAWS = &protocol.Refusal{
+	Status:  http.StatusBadRequest,
+	Message: "furl: a request signed for AWS (SigV4) cannot be forwarded, because the signature is only valid for this host name and body, and the request was not sent; use an API key instead: AWS_BEARER_TOKEN_BEDROCK, or ANTHROPIC_AWS_API_KEY for Claude Platform on AWS",
 }
 
 // hasCredential reports whether a request has a credential.

@@ -18,6 +18,9 @@ func TestIdentify(t *testing.T) {
 	}{
 		{"nothing", nil, nil, ""},
 		{"Claude Code", http.Header{"User-Agent": {"claude-cli/2.1.330 (external, cli)"}}, nil, "Claude Code"},
+		{"Qwen Code with Anthropic", http.Header{"User-Agent": {"claude-cli/0.24.4 (external, cli)"}}, nil, "Qwen Code"},
+		{"an early Claude Code", http.Header{"User-Agent": {"claude-cli/0.2.9 (external, cli)"}, "X-Claude-Code-Session-Id": {"s"}}, nil, "Claude Code"},
+		{"Copilot CLI with a provider of one's own", http.Header{"User-Agent": {"OpenAI/JS 7.59.0"}, "X-Interaction-Type": {"conversation-agent"}}, nil, "Copilot CLI"},
 		{"Codex", http.Header{"User-Agent": {"codex_exec/0.169.0 (Debian)"}, "Originator": {"codex_exec"}}, nil, "Codex"},
 		{"Codex in a terminal", http.Header{"User-Agent": {"codex-tui/0.140.0"}}, nil, "Codex"},
 		{"opencode", http.Header{"User-Agent": {"opencode/1.18.33 ai-sdk/provider-utils/4.0.23"}}, []string{"You are opencode, a tool."}, "opencode"},

@@ -99,6 +99,8 @@ type Setting struct {
 	// for the gateway's address, the program that is furl's MCP server, its arguments,
 	// and furl's status line command.
 	Value string
+	// Note is what the user must do if the setting is made.
+	Note string
 	// Keep means that an existing value stays.
 	Keep bool
 	// Wrap returns the setting to use instead if the path has this value. Nil: the
@@ -154,9 +156,15 @@ func ClientNamed(name string) (Client, bool) {
 // clients has the one definition of each client.
 var clients = map[string]Client{
 	"claude": {
-		Title: "Claude Code", Env: []string{"ANTHROPIC_BASE_URL={url}"},
+		Title: "Claude Code", Env: []string{"ANTHROPIC_BASE_URL={url}"}, Notes: `# Over Mantle, Claude Platform on AWS or Google Cloud, or Foundry, one of these instead, with
+# the cloud's own base URL for the gateway: furl serve --anthropic URL
+#   export ANTHROPIC_BEDROCK_MANTLE_BASE_URL={url}
+#   export ANTHROPIC_AWS_BASE_URL={url}
+#   export ANTHROPIC_GOOGLE_CLOUD_BASE_URL={url}
+#   export ANTHROPIC_FOUNDRY_BASE_URL={url}/anthropic
+`,
 		Files: []ConfigFile{
-			{Paths: at("CLAUDE_CONFIG_DIR", ".claude", "settings.json"), Settings: []Setting{
+			{Paths: at("CLAUDE_CONFIG_DIR", ".claude", "settings.json"), Each: claudeClouds, Settings: []Setting{
 				set(PartURL, `"{url}"`, "env", "ANTHROPIC_BASE_URL"),
 				{Part: PartStatus, Path: []string{"statusLine"}, Value: `{"type": "command", "command": "{status}", "padding": 0}`, Wrap: wrapStatusLine},
 			}},

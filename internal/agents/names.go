@@ -114,8 +114,14 @@ func Identify(header func(name string) string, instructions iter.Seq[string]) st
 			return agent
 		}
 	}
+	if header("X-Interaction-Type") != "" { // Copilot CLI with a provider of one's own
+		return "Copilot CLI"
+	}
 	client := product(header("User-Agent"))
 	name, ok := known(client)
+	if strings.HasPrefix(header("User-Agent"), "claude-cli/0.") && header("X-Claude-Code-Session-Id") == "" {
+		return "Qwen Code" // Claude Code has been at 1.0 or newer since May 2025, and sends its session
+	}
 	if ok && name != "opencode" && name != "pi" {
 		return name
 	}

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/furlhq/furl/internal/agents"
 )
 
 // Agents have settings that beat the environment in which furl run starts them. furl
@@ -54,35 +56,58 @@ const freePort = "127.0.0.1:0"
 
 // claudeProblems finds settings by which Claude Code sends its requests elsewhere.
 func claudeProblems(args []string) (problems []string) {
-	for _, s := range readClaudeSettings(args) {
-		url, ok := s.Env["ANTHROPIC_BASE_URL"].(string)
+	settings := readClaudeSettings(args)
+	base := "ANTHROPIC_BASE_URL"
+	if cloud, ok := claudeCloud(args); ok {
+		base = cloud.Base
+	}
+	for _, s := range settings {
+		url, ok := s.Env[base].(string)
 		if !ok || url == "" {
 			continue
 		}
 		url = withoutPassword(url)
-		problems = append(problems, fmt.Sprintf("%s sets env.ANTHROPIC_BASE_URL to %s, so Claude Code sends its requests there and not to furl; remove it, and to keep that provider start furl run --anthropic %s -- claude",
-			s.from, url, quoteArg(url)))
+		problems = append(problems, fmt.Sprintf("%s sets env.%s to %s, so Claude Code sends its requests there and not to furl; remove it, and to keep that provider start furl run --anthropic %s -- claude",
+			s.from, base, url, quoteArg(url)))
 		break // the first one wins
 	}
-	for _, name := range []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"} {
-		from := ""
-		if on(os.Getenv(name)) {
-			from = "the environment"
-		}
-		for _, s := range readClaudeSettings(args) {
-			if v, ok := s.Env[name]; ok {
-				from = ""
-				if on(fmt.Sprint(v)) {
-					from = s.from
-				}
-				break
-			}
-		}
-		if from != "" {
+	for _, name := range []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"} {
+		if value, from := claudeVariable(settings, name); agents.On(value) {
 			problems = append(problems, fmt.Sprintf("%s sets %s, so Claude Code does not use Anthropic's API and its requests do not reach furl", from, name))
 		}
 	}
 	return problems
+}
+
+// claudeVariable returns the value of a variable of Claude Code, and where it is set.
+// Settings have precedence over the environment.
+func claudeVariable(settings []claudeSettings, name string) (value, from string) {
+	for _, s := range settings {
+		if v, ok := s.Env[name]; ok {
+			return fmt.Sprint(v), s.from
+		}
+	}
+	return os.Getenv(name), "the environment"
+}
+
+// claudeCloud returns the cloud that Claude Code is configured to use, if it sends
+// requests there in the format of Anthropic's own API.
+func claudeCloud(args []string) (agents.ClaudeCloud, bool) {
+	if commandName(args[0]) == "claude" {
+		settings := readClaudeSettings(args)
+		for _, c := range agents.ClaudeClouds {
+			if value, _ := claudeVariable(settings, c.Use); agents.On(value) {
+				return c, true
+			}
+		}
+	}
+	return agents.ClaudeCloud{}, false
+}
+
+// cloudUpstream returns the base URL for a cloud of Claude Code.
+func cloudUpstream(c agents.ClaudeCloud, args []string) string {
+	settings := readClaudeSettings(args)
+	return c.Upstream(func(name string) string { value, _ := claudeVariable(settings, name); return value })
 }
 
 // withoutPassword returns a URL with its password masked.
@@ -92,15 +117,6 @@ func withoutPassword(s string) string {
 		return "an invalid URL"
 	}
 	return u.Redacted()
-}
-
-// on reports whether a variable of Claude Code is on.
-func on(value string) bool {
-	switch strings.ToLower(strings.TrimSpace(value)) {
-	case "", "0", "false", "no", "off":
-		return false
-	}
-	return true
 }
 
 // readClaudeSettings reads the settings that Claude Code will use, those that win

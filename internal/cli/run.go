@@ -76,8 +76,17 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	f.logTo = log
 	r := agentRun{f: f, args: args, log: log, problems: f.routeProblems(args)}
 	openai := f.openai
+	var env []string                                                        // in which {url} is the gateway's address
 	if c, _, err := config.Load(f.config, f.program.policies); err == nil { // else f.serve says why
 		openai = f.openAIOf(c)
+		if cloud, ok := claudeCloud(args); ok {
+			f.anthropic = cmp.Or(f.anthropic, c.Gateway.Anthropic, cloudUpstream(cloud, args))
+			if f.anthropic != "" {
+				env = append(env, cloud.Base+"={url}"+cloud.Path)
+			} else { // its credential must not reach Anthropic
+				r.problems = append(r.problems, fmt.Sprintf("%s is on, so Claude Code sends its requests to %s and not to furl; to keep that provider start furl run --anthropic URL -- claude, where URL is like %s", cloud.Use, cloud.Title, cloud.Address))
+			}
+		}
 	}
 	for _, problem := range append(r.problems, providerNotes(args, openai)...) {
 		fmt.Fprintf(errs, "furl: warning: %s\n", printable(problem))
@@ -97,7 +106,11 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		if note != "" {
 			fmt.Fprintf(errs, "furl: note: %s\n", printable(note))
 		}
-		err := runWith(ctx, cmd, args, agentEnv(args, url)...)
+		own := agentEnv(args, url)
+		for _, variable := range env {
+			own = append(own, strings.ReplaceAll(variable, "{url}", url))
+		}
+		err := runWith(ctx, cmd, args, own...)
 		_, exited := err.(exitCode)
 		r.started = err == nil || exited
 		return err

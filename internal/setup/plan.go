@@ -206,7 +206,7 @@ func (f *File) set(configured agents.ConfigFile, o *Options) (notes []string, er
 		if was, ok := old.(string); ok && s.Part == agents.PartURL && strings.Contains(was, "://") {
 			display := publicURL(was)
 			f.shown[was] = display
-			if !agents.Official(was) {
+			if !agents.Official(was) && s.Note == "" {
 				notes = append(notes, forwardNote(s, display))
 			}
 		}
@@ -217,6 +217,9 @@ func (f *File) set(configured agents.ConfigFile, o *Options) (notes []string, er
 		f.own(value)
 		if changed {
 			f.changes = append(f.changes, c)
+			if s.Note != "" {
+				notes = append(notes, s.Note)
+			}
 		}
 	}
 	f.After = f.base.data

@@ -1,0 +1,29 @@
+package agents
+
+import "testing"
+
+// The base URL of a cloud is the user's own, or follows from its variables.
+func TestClaudeClouds(t *testing.T) {
+	for _, tt := range []struct {
+		cloud int
+		env   map[string]string
+		want  string
+	}{
+		{0, map[string]string{"AWS_REGION": "eu-west-1"}, "https://bedrock-mantle.eu-west-1.api.aws/anthropic"},
+		{0, map[string]string{"AWS_REGION": "eu-west-1", "ANTHROPIC_BEDROCK_MANTLE_BASE_URL": "https://own.example"}, "https://own.example"},
+		{0, nil, ""},
+		{1, map[string]string{"AWS_REGION": "us-east-1"}, "https://aws-external-anthropic.us-east-1.api.aws"},
+		{2, nil, "https://claude.googleapis.com"},
+		{3, map[string]string{"ANTHROPIC_FOUNDRY_RESOURCE": "r"}, "https://r.services.ai.azure.com/anthropic"},
+		{3, nil, ""},
+	} {
+		if got := ClaudeClouds[tt.cloud].Upstream(func(name string) string { return tt.env[name] }); got != tt.want {
+			t.Errorf("%s with %v: %q, want %q", ClaudeClouds[tt.cloud].Title, tt.env, got, tt.want)
+		}
+	}
+	env := map[string]any{"CLAUDE_CODE_USE_FOUNDRY": 1, "CLAUDE_CODE_USE_MANTLE": "0", "ANTHROPIC_FOUNDRY_RESOURCE": "r"}
+	got := claudeClouds(map[string]any{"env": env})
+	if len(got) != 1 || got[0].Path[1] != "ANTHROPIC_FOUNDRY_BASE_URL" || got[0].Value != `"{url}/anthropic"` || got[0].Note != "start the gateway with the address of Microsoft Foundry, such as furl serve --anthropic https://r.services.ai.azure.com/anthropic" {
+		t.Errorf("the settings are %+v", got)
+	}
+}
