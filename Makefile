@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test test-cluster test-clients clients fuzz cast picture bench bench-store bench-recall bench-mcp bench-gateway bench-fleet bench-oracle soak fleet house generate uplot htmx fmt vet fix staticcheck tidy imports portable dist test-packaging test-dist
+.PHONY: help check test test-cluster test-clients test-clients-all drift clients fuzz cast picture bench bench-store bench-recall bench-mcp bench-gateway bench-fleet bench-oracle soak fleet house generate uplot htmx fmt vet fix staticcheck tidy imports portable dist test-packaging test-dist
 
 # The module of the product, and that of the benchmarks.
 MODULES = . bench
@@ -24,6 +24,8 @@ help:
 	@echo 'make test      all tests; says at the end what was skipped and why'
 	@echo 'make test-cluster  faults of a Citus cluster, started by the script in FURL_CITUS (ROUNDS=200), and of Patroni'
 	@echo 'make test-clients  real clients against the gateway, installed by make clients (npm)'
+	@echo 'make test-clients-all  the same with more agents'
+	@echo 'make drift     what the newest releases of the clients send that docs/internals/shapes.md does not list (npm)'
 	@echo 'make fuzz      every fuzz target for FUZZTIME ($(FUZZTIME)) each'
 	@echo 'make bench     benchmarks with allocations (BENCH=regexp, BENCHTIME=1s)'
 	@echo 'make bench-store  the figures of docs/operate/stores.md (BENCHTIME=60s for sustained ones; STORE=postgres; STORE=all compares the stores)'
@@ -63,6 +65,18 @@ $(npm)/node_modules/.package-lock.json: $(npm)/package-lock.json
 
 test-clients: clients
 	@FURL_NO_SKIP=1 $(GO) run ./internal/testreport $(TESTFLAGS) ./internal/clienttest
+
+# More agents; with them it takes too long for .ci/run.
+test-clients-all: clients
+	@cd $(npm)/all && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error
+	@FURL_NO_SKIP=1 $(GO) run ./internal/testreport $(TESTFLAGS) -tags clients_all -timeout 1h -skip TestDrift ./internal/clienttest
+
+# What the newest releases of all clients send that docs/internals/shapes.md does not list.
+drift:
+	@dir=`mktemp -d` && trap 'rm -rf "$$dir"' EXIT && mkdir "$$dir/all" && \
+	for sub in . all; do sed 's/": "[0-9][^"]*"/": "latest"/' $(npm)/$$sub/package.json >"$$dir/$$sub/package.json" && \
+	(cd "$$dir/$$sub" && npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error) || exit 1; done && \
+	FURL_CLIENTS="$$dir" $(GO) test -count=1 -tags clients_all -timeout 1h -run 'TestDrift$$' -v ./internal/clienttest
 
 fuzz:
 	@$(GO) run ./internal/fuzzall -time $(FUZZTIME) -total $(FUZZTOTAL)

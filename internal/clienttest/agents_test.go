@@ -1,12 +1,14 @@
 package clienttest
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/furlhq/furl/sim"
 )
@@ -38,23 +40,8 @@ var coders = []coder{
 		first: func(task string) []string { return claude("-p", task) },
 		again: func(task string) []string { return claude("-c", "-p", task) },
 	},
-	{
-		name: "codex", model: "gpt-5-codex", window: 34_000,
-		program: scripted("@openai/codex/bin/codex.js"),
-		setup: func(t testing.TB, st *fixture) {
-			st.atHome(t, ".codex/config.toml", fmt.Sprintf(`model = "gpt-5-codex"
-openai_base_url = "%s/v1"
-model_context_window = 1000000
-model_auto_compact_token_limit = 900000
-check_for_update_on_startup = false
-[analytics]
-enabled = false
-`, st.url))
-		},
-		env:   func(*fixture) []string { return []string{"CODEX_API_KEY=dummy"} },
-		first: func(task string) []string { return codex(task) },
-		again: func(task string) []string { return codex("resume", "--last", task) },
-	},
+	codexAs("codex", apiKeyLogin),
+	codexAs("codex with ChatGPT", chatGPTLogin),
 	{
 		name: "opencode chat", model: "gpt-5", window: 36_000,
 		program: packaged("opencode-linux-x64/bin/opencode"), setup: opencode("@ai-sdk/openai-compatible", "gpt-5"), env: quiet,
@@ -80,6 +67,30 @@ func codex(args ...string) []string {
 	return append([]string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"}, args...)
 }
 
+// codexAs is Codex with its built-in provider, its default model, and a sign-in.
+func codexAs(name, login string) coder {
+	return coder{
+		name: name, window: 40_000,
+		program: scripted("@openai/codex/bin/codex.js"),
+		setup: func(t testing.TB, st *fixture) {
+			st.atHome(t, ".codex/auth.json", login)
+			st.atHome(t, ".codex/config.toml", fmt.Sprintf("openai_base_url = %q\ncheck_for_update_on_startup = false\n[analytics]\nenabled = false\n", st.url+"/v1"))
+		},
+		env:   func(*fixture) []string { return nil },
+		first: func(task string) []string { return codex(task) },
+		again: func(task string) []string { return codex("resume", "--last", task) },
+	}
+}
+
+const apiKeyLogin = `{"auth_mode": "apikey", "OPENAI_API_KEY": "dummy"}`
+
+// chatGPTLogin has a token without a signature, of an account that does not exist.
+var chatGPTLogin = fmt.Sprintf(`{"auth_mode": "chatgpt", "OPENAI_API_KEY": null, "tokens": {"id_token": %[1]q, "access_token": %[1]q, "refresh_token": "r", "account_id": "acc-1"}, "last_refresh": %[2]q}`,
+	unsigned(`{"alg":"none"}`)+"."+unsigned(`{"email":"a@example.com","exp":4000000000,"https://api.openai.com/auth":{"chatgpt_account_id":"acc-1","chatgpt_plan_type":"plus","chatgpt_user_id":"u-1"}}`)+".x",
+	time.Now().UTC().Format(time.RFC3339))
+
+func unsigned(json string) string { return base64.RawURLEncoding.EncodeToString([]byte(json)) }
+
 func quiet(*fixture) []string {
 	return []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"}
 }
@@ -103,7 +114,7 @@ func pi(api, model string) coder {
 	}
 	return coder{
 		name: "pi " + api, model: model, window: 26_000,
-		program: scripted("@mariozechner/pi-coding-agent/dist/cli.js"),
+		program: scripted("@earendil-works/pi-coding-agent/dist/cli.js"),
 		setup: func(t testing.TB, st *fixture) {
 			base := st.url
 			if api != "anthropic-messages" {
@@ -148,24 +159,36 @@ func (st *fixture) atHome(t testing.TB, name, content string) {
 
 // Coding agents at work, each resumed by its own means. X1
 func TestCoders(t *testing.T) {
-	const steps = 14
 	for _, c := range coders {
 		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			program := c.program(t)
-			st := newFixture(t, options{window: c.window, steps: steps, recall: !strings.HasPrefix(c.name, "opencode")})
-			if c.setup != nil {
-				c.setup(t, st)
-			}
-			tasks := 0
-			st.twice(t, steps, func(task string) string {
-				args := c.first
-				if tasks++; tasks > 1 {
-					args = c.again
-				}
-				return st.run(t, c.env(st), program[0], append(program[1:len(program):len(program)], args(task)...)...)
-			})
+			c.work(t, 14, !strings.HasPrefix(c.name, "opencode") && !strings.HasPrefix(c.name, "codex"))
 		})
+	}
+}
+
+// work lets an agent do two tasks of so many steps, and judges.
+func (c coder) work(t *testing.T, steps int, recall bool) {
+	program := c.program(t)
+	st := newFixture(t, options{window: c.window, steps: steps, recall: recall})
+	if c.setup != nil {
+		c.setup(t, st)
+	}
+	tasks := 0
+	st.twice(t, steps, func(task string) string {
+		args := c.first
+		if tasks++; tasks > 1 {
+			args = c.again
+		}
+		return st.run(t, c.env(st), program[0], append(program[1:len(program):len(program)], args(task)...)...)
+	})
+	if !strings.HasPrefix(c.name, "codex") {
+		return
+	}
+	for _, r := range st.sim.Requests() {
+		if r.Method == "POST" && !strings.Contains(string(r.Body), `"type":"additional_tools"`) {
+			t.Errorf("request %d has no tools", r.N)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ type options struct {
 func newFixture(t *testing.T, o options) *fixture {
 	t.Helper()
 	model := func(dir string) sim.Player {
-		return &player{dir: dir, agent: sim.NewAgent(&sim.AgentOptions{Steps: o.steps, Thinking: 60})}
+		return &player{dir: dir, steps: o.steps, agent: sim.NewAgent(&sim.AgentOptions{Steps: o.steps, Thinking: 60})}
 	}
 	if !o.recall {
 		return newFixtureOf(t, o.window, model)
@@ -135,7 +135,7 @@ func (st *fixture) furl(ctx context.Context, args ...string) *exec.Cmd {
 
 // serveArgs are those that put furl in front of the sim.
 func (st *fixture) serveArgs() []string {
-	args := []string{"--anthropic", st.provider.URL, "--openai", st.provider.URL, "--window", fmt.Sprint(st.window), "--log", "warn"}
+	args := []string{"--anthropic", st.provider.URL, "--openai", st.provider.URL, "--chatgpt", st.provider.URL + "/v1", "--window", fmt.Sprint(st.window), "--log", "warn"}
 	if st.recall {
 		args = append(args, "--recall")
 	}

@@ -1,6 +1,7 @@
 package clienttest
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,10 +12,13 @@ import (
 	"testing"
 )
 
+// clients is the folder of the npm packages: testdata, or another one with other releases.
+func clients() string { return cmp.Or(os.Getenv("FURL_CLIENTS"), "testdata") }
+
 // packages is where "make clients" installs the npm packages.
 func packages(t testing.TB) string {
 	t.Helper()
-	dir, err := filepath.Abs("testdata/node_modules")
+	dir, err := filepath.Abs(filepath.Join(clients(), "node_modules"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestPrintEnv(t *testing.T) {
 			[]string{"run", "-m", "anthropic/claude-sonnet-4-5", task}, append(quiet(nil), "ANTHROPIC_API_KEY=dummy"),
 		},
 		{
-			"pi", ".pi/agent/models.json", scripted("@mariozechner/pi-coding-agent/dist/cli.js"),
+			"pi", ".pi/agent/models.json", scripted("@earendil-works/pi-coding-agent/dist/cli.js"),
 			[]string{"--provider", "anthropic", "--model", "claude-sonnet-4-5", "-p", task}, []string{"PI_OFFLINE=1", "ANTHROPIC_API_KEY=dummy"},
 		},
 	} {
