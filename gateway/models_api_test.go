@@ -73,7 +73,11 @@ func TestModelsAPI(t *testing.T) {
 		st.post(t, "/v1/messages", body)
 		check("accepted", 1)
 	}
-	if f, _ := so.Told(model, furl.FormatAnthropic); f.Window != 20_000 || f.MaxOutput != 4000 {
-		t.Errorf("the window is %d, the largest reply %d; want 20000 and 4000", f.Window, f.MaxOutput)
+	s, err := st.sessions.Find(t.Context(), session.Latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := s.Model(model); m.Window != 20_000 || m.MaxOutput != 4000 {
+		t.Errorf("the window is %d, the largest reply %d; want 20000 and 4000", m.Window, m.MaxOutput)
 	}
 }

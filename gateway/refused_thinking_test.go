@@ -148,9 +148,10 @@ func TestForeignThinking(t *testing.T) {
 				store := inmem.New()
 				defer store.Close()
 				st.begin(t, store, &session.Options{Policy: tc.policy}, &gateway.Options{})
-				var headers []string
+				// The texts are too short to recognize the conversation by.
+				headers := []string{"X-Furl-Session", "mine"}
 				if tc.header != "" {
-					headers = []string{tc.header, "true"}
+					headers = append(headers, tc.header, "true")
 				}
 				resp, answer := st.post(t, path, fmt.Appendf(nil, body, tc.inStream, ""), headers...)
 				if tc.passes {
@@ -162,7 +163,7 @@ func TestForeignThinking(t *testing.T) {
 				if resp.StatusCode != 200 || string(answer) != replies[path][2] || !strings.Contains(resp.Header.Get("X-Furl-Note"), "refused thinking") {
 					t.Fatalf("%d %s %v", resp.StatusCode, answer, resp.Header)
 				}
-				resp, _ = st.post(t, path, fmt.Appendf(nil, body, tc.inStream, more[path]))
+				resp, _ = st.post(t, path, fmt.Appendf(nil, body, tc.inStream, more[path]), headers...)
 				if resp.StatusCode != 200 || refused != 1 || answered != 2 || resp.Header.Get("X-Furl-Note") != "" {
 					t.Errorf("the next request: %d, %d were refused and %d answered, note %q", resp.StatusCode, refused, answered, resp.Header.Get("X-Furl-Note"))
 				}
