@@ -179,6 +179,18 @@ type Exchange struct {
 	Request RequestParts
 }
 
+// LargestPrompt returns the size of the largest prompt of the request that its model has
+// answered, in the provider's tokens: of a pass, if there were several.
+func (x *Exchange) LargestPrompt() int {
+	largest := x.Usage.Prompt()
+	for i := range x.Passes {
+		if p := &x.Passes[i]; p.OnConversation() && (p.Model == "" || p.Model == x.Model) {
+			largest = max(largest, p.Usage.Prompt())
+		}
+	}
+	return largest
+}
+
 // RequestParts describe the body of a request as the client sent it and as furl
 // sent it, so that both can be rebuilt byte for byte from the messages of the
 // log and the contents of the session (storage.Batch.Contents). Package

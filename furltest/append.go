@@ -163,7 +163,7 @@ func (s *suite) testMeta(t *testing.T) {
 	}
 	full := storage.Meta{
 		Title: "a title", TitleBy: storage.TitleByPerson, Client: "codex", Hint: "h-1", Parent: "h-0", Project: "/a folder", Model: "m", Format: furl.FormatChat, Policy: "auto",
-		Source: "a file", ForkOf: "other", ForkAt: 7, Window: 64_000, Windows: map[string]int{"m": 200_000}, Settings: map[string]string{"b": "2", "a": "1", "": ""},
+		Source: "a file", ForkOf: "other", ForkAt: 7, Window: 64_000, Windows: map[string]int{"m": 200_000}, Answered: map[string]int{"m": 215_000}, Settings: map[string]string{"b": "2", "a": "1", "": ""},
 	}
 	must(t, st.Append(ctx, k, storage.Batch{Records: say(1, 1, "a"), Meta: &full}))
 	first := info(t, st, k)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -104,6 +105,8 @@ type Options struct {
 	// without the breakpoint where a request stops sharing a prefix with the
 	// previous one, and with reads that renew only the entry that is read.
 	noMark, renewOne bool
+
+	prompts *sync.Map // of answered, by recording; nil: not kept
 }
 
 // Progress is the progress of a replay.
@@ -142,6 +145,7 @@ func (o Options) complete() (*Options, error) {
 	if o.Catalog == nil {
 		o.Catalog = catalog.Default()
 	}
+	o.prompts = new(sync.Map)
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -192,7 +196,21 @@ func hourShare(m *furl.Model) float64 {
 	return 2 / 1.25
 }
 
-// windowOf returns the context window of a model of a recording.
+// answered returns the largest prompts that a recording has answers to. They prove
+// windows at least as large.
+func (o *Options) answered(rec *transcript.Session) map[string]int {
+	if o.prompts == nil {
+		return rec.Answered()
+	}
+	prompts, ok := o.prompts.Load(rec)
+	if !ok {
+		prompts, _ = o.prompts.LoadOrStore(rec, rec.Answered())
+	}
+	return prompts.(map[string]int)
+}
+
+// windowOf returns the context window of a model of a recording. What the user has set
+// stays.
 func (o *Options) windowOf(m *furl.Model, recorded string, rec *transcript.Session) int {
 	if o.ModelWindow != nil {
 		if n := o.ModelWindow(m.ID); n > 0 {
@@ -200,11 +218,15 @@ func (o *Options) windowOf(m *furl.Model, recorded string, rec *transcript.Sessi
 			return n
 		}
 	}
+	window := m.Window
 	if n := rec.Windows[recorded]; n > 0 && o.Model == "" {
 		m.WindowAssumed = false
-		return n
+		window = n
 	}
-	return m.Window
+	if window == 0 || o.Model != "" {
+		return window
+	}
+	return max(window, o.answered(rec)[recorded])
 }
 
 // counter returns the counter that matches the provider of a session's model,

@@ -403,6 +403,7 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 		}
 	}
 	m := (&tx{s}).Meta().Clone()
+	m.RecordAnswered(sent.Model, (&furl.Exchange{Model: sent.Model, Usage: reply.Usage, Passes: reply.Passes}).LargestPrompt())
 	m.Model, m.Window, m.ToolShare = sent.Model, s.plannedWindow(sent.Model), sent.counted.tools
 	if m.Format == "" {
 		m.Format = reply.Format
@@ -427,7 +428,7 @@ func (s *Session) recordExchange(ctx context.Context, sent *Fit, reply *protocol
 	}
 	s.sizes.recordAppended(r, s.log, s.models())
 	s.sizes.preamble = sent.counted.Part
-	s.all.recordAccepted(sent.Model, reply.Usage.Prompt())
+	s.all.recordAccepted(sent.Model, ex.LargestPrompt())
 	return nil
 }
 

@@ -389,7 +389,7 @@ func (a *Sessions) deleted(id furl.SessionID) {
 // of sessions that say nothing else; see Session.Model.
 func (a *shared) Model(name string, format furl.Format) furl.Model {
 	m := a.describe(name, format)
-	a.setWindow(&m, name, format, a.configuredWindow(&m), 0)
+	a.setWindow(&m, name, format, a.configuredWindow(&m), 0, 0)
 	return m
 }
 

@@ -53,7 +53,7 @@ func (a *shared) modelFor(name string, format furl.Format, meta *storage.Meta) f
 	if user == 0 && a.live().LastWindow && name == meta.Model {
 		user = meta.Window
 	}
-	a.setWindow(&m, name, format, user, meta.Windows[name])
+	a.setWindow(&m, name, format, user, meta.Windows[name], meta.Answered[name])
 	return m
 }
 
@@ -71,8 +71,8 @@ func (s *Session) plannedWindow(name string) int {
 	m := s.all.describe(name, s.format())
 	recorded := s.meta.Windows[name]
 	known := cmp.Or(recorded, m.Window)
-	s.all.setWindow(&m, name, s.format(), s.all.configuredWindow(&m), recorded)
-	if m.Window == known {
+	s.all.setWindow(&m, name, s.format(), s.all.configuredWindow(&m), recorded, s.meta.Answered[name])
+	if m.Window == known || m.Window == s.meta.Answered[name] {
 		return 0
 	}
 	return m.Window
@@ -82,7 +82,7 @@ func (s *Session) plannedWindow(name string) int {
 // this session, whatever the user has set, 0 if unknown.
 func (s *Session) providerWindow(name string) int {
 	m := s.all.describe(name, s.format())
-	s.all.setWindow(&m, name, s.format(), 0, s.meta.Windows[name])
+	s.all.setWindow(&m, name, s.format(), 0, s.meta.Windows[name], s.meta.Answered[name])
 	return m.Window
 }
 
@@ -93,8 +93,9 @@ func (a *shared) configuredWindow(m *furl.Model) int {
 }
 
 // setWindow sets the window of a model that the catalog describes. user is the window that
-// the user has set, recorded the one of an imported recording, 0 if there is none.
-func (a *shared) setWindow(m *furl.Model, name string, format furl.Format, user, recorded int) {
+// the user has set, recorded the one of an imported recording, answered the largest
+// prompt of the session that the provider has answered, 0 if there is none.
+func (a *shared) setWindow(m *furl.Model, name string, format furl.Format, user, recorded, answered int) {
 	a.mu.Lock()
 	learned := a.limits[name]
 	a.mu.Unlock()
@@ -108,7 +109,7 @@ func (a *shared) setWindow(m *furl.Model, name string, format furl.Format, user,
 	m.WindowAssumed = m.WindowAssumed && set == 0 && told.Window == 0
 	m.Window = cmp.Or(set, told.Window, m.Window)
 	if user == 0 && m.Window > 0 {
-		m.Window = max(m.Window, learned.accepted)
+		m.Window = max(m.Window, learned.accepted, answered)
 	}
 	if learned.window > 0 && (m.Window == 0 || learned.window < m.Window) {
 		m.Window, m.WindowAssumed = learned.window, false

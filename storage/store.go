@@ -110,6 +110,9 @@ type Meta struct {
 	// Windows are the context windows in tokens that an imported recording
 	// says its models had, by the models' names in requests.
 	Windows map[string]int `json:"windows,omitempty"`
+	// Answered are the largest prompts in tokens that providers have answered, by the
+	// models' names in requests: their windows are at least as large. See RecordAnswered.
+	Answered map[string]int `json:"answered,omitempty"`
 	// Binding are the models whose provider has refused thinking in this session, by
 	// their names in requests: they bind thinking to the prompt before it.
 	Binding []string `json:"binding,omitempty"`
@@ -177,10 +180,30 @@ const (
 	TitleByPerson = "person"
 )
 
+// The bounds of Meta.Answered: clients choose the names.
+const (
+	maxAnswered     = 32
+	maxAnsweredName = 100 // bytes
+)
+
+// RecordAnswered records the size of a prompt, in tokens, that a model's provider has
+// answered.
+func (m *Meta) RecordAnswered(model string, prompt int) {
+	was, known := m.Answered[model]
+	if prompt <= was || len(model) > maxAnsweredName || !known && len(m.Answered) >= maxAnswered {
+		return
+	}
+	if m.Answered == nil {
+		m.Answered = make(map[string]int)
+	}
+	m.Answered[model] = prompt
+}
+
 // Clone returns a copy with settings, windows and a ledger of its own.
 func (m Meta) Clone() Meta {
 	m.Settings = maps.Clone(m.Settings)
 	m.Windows = maps.Clone(m.Windows)
+	m.Answered = maps.Clone(m.Answered)
 	m.Binding = slices.Clone(m.Binding)
 	m.Holds = slices.Clone(m.Holds)
 	m.Redactions = slices.Clone(m.Redactions)

@@ -14,6 +14,7 @@ func TestMeta(t *testing.T) {
 	for file, want := range map[string]storage.Meta{
 		"testdata/claude-branches.jsonl": {
 			Client: "Claude Code", Hint: "0b8d6c1e-0000-4000-8000-000000000001", Project: "/home/ada/shop", Model: "claude-opus-4-6", Format: furl.FormatAnthropic, Source: "testdata/claude-branches.jsonl",
+			Answered: map[string]int{"claude-opus-4-6": 103},
 		},
 		"testdata/furl-v1.jsonl": {
 			Title: "A slow test", Client: "claude-code", Hint: "5f0c", Model: "claude-opus-5-5", Format: furl.FormatAnthropic,
