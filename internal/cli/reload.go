@@ -90,7 +90,7 @@ func blame(flag string, err error) error {
 
 func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) (gateway.Options, error) {
 	o := gateway.Options{
-		Finish: finishFor,
+		Finish: c.Gateway.Finish,
 		Hosts:  c.Gateway.Hosts, Origins: c.Gateway.Origins, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests,
 		PassThreads: c.Gateway.Threads == "pass",
 		DryRun:      f.dryRun || c.Gateway.DryRun, Recall: f.recall || c.Gateway.Recall, Version: version(), Logger: s.log,

@@ -243,10 +243,6 @@ func (s *settings) useStore(l *live) (err error) {
 	return nil
 }
 
-// finishFor is how long furl continues to read a response for the transcript after its
-// client disconnected.
-const finishFor = 2 * time.Minute
-
 const tenantSecretName = "tenants.key"
 
 // tenantSecretFile is the path of the key for the tenants' hashes.

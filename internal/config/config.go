@@ -181,6 +181,9 @@ type Gateway struct {
 	// stop, while /readyz already reports that it is not ready, so that a load
 	// balancer notices. If zero, it stops accepting requests at once.
 	DrainDelay time.Duration `yaml:"drain_delay"`
+	// Finish is how long the gateway keeps reading a response, to record it, after its
+	// client has disconnected. If zero, the provider's request is cancelled at once.
+	Finish time.Duration `yaml:"finish"`
 }
 
 // MCP are the settings of furl mcp.

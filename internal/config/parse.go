@@ -96,6 +96,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"commands":          onOff(&c.Gateway.Commands),
 			"page":              onOff(&c.Gateway.Page),
 			"drain_delay":       timeout(&c.Gateway.DrainDelay),
+			"finish":            timeout(&c.Gateway.Finish),
 		}),
 		"mcp": object(map[string]reader{
 			"follow":    boolean(&c.MCP.Follow),
