@@ -206,8 +206,32 @@ type Model struct {
 	// MaxBytes, MaxImages and MaxMessages are the provider's limits of a
 	// request; 0: unknown.
 	MaxBytes, MaxImages, MaxMessages int
+	// Sides are the provider's limits of the width and height of an image.
+	Sides ImageSides
 	// ImageTokens is the largest cost of an image; PixelsPerToken the pixels of
 	// one token. Zero: the counter's defaults.
 	ImageTokens    int
 	PixelsPerToken int
+}
+
+// ImageSides are limits of the width and height of each image of a request, in pixels; 0:
+// unknown.
+type ImageSides struct {
+	Max int
+	// Many is the limit in requests with more than Above images.
+	Many, Above int
+}
+
+// Of returns the limit in a request with that many images, 0 if there is none.
+func (s ImageSides) Of(images int) int {
+	if s.Many > 0 && images > s.Above {
+		return s.Many
+	}
+	return s.Max
+}
+
+// TooLarge reports whether an image exceeds a limit of its sides, in pixels; 0: no limit.
+// An image of unknown size does not.
+func (m *Media) TooLarge(limit int) bool {
+	return limit > 0 && m.Kind == KindImage && max(m.Width, m.Height) > limit
 }

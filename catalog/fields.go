@@ -88,6 +88,11 @@ var modelFields = fields{
 		"bytes":    count(func(e *Entry) *int { return &e.Model.MaxBytes }),
 		"images":   count(func(e *Entry) *int { return &e.Model.MaxImages }),
 		"messages": count(func(e *Entry) *int { return &e.Model.MaxMessages }),
+		// Of the sides of an image, in pixels: of each, and of each in a request with
+		// more than many_images.
+		"image_side":      count(func(e *Entry) *int { return &e.Model.Sides.Max }),
+		"many_image_side": count(func(e *Entry) *int { return &e.Model.Sides.Many }),
+		"many_images":     count(func(e *Entry) *int { return &e.Model.Sides.Above }),
 	}),
 	"images": object(fields{
 		"max_tokens":       count(func(e *Entry) *int { return &e.Model.ImageTokens }),

@@ -14,12 +14,17 @@ var formats = []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatRe
 // reminders that they do not record. docs/internals/sizes.md has the measurements.
 const itemTokensAnthropic = 35
 
+// sidesAnthropic are the limits of images of Anthropic's API, for all models
+// (platform.claude.com/docs/en/build-with-claude/vision, looked up on 2026-11-27).
+var sidesAnthropic = furl.ImageSides{Max: 8000, Many: 2000, Above: 20}
+
 // ofFormat returns the defaults for models of a wire format.
 func ofFormat(format furl.Format) furl.Model {
 	m := furl.Model{Format: format}
 	switch format {
 	case furl.FormatAnthropic:
 		m.ItemTokens = itemTokensAnthropic
+		m.Sides = sidesAnthropic
 	case furl.FormatChat, furl.FormatResponses:
 		m.SystemFirst = true
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -57,6 +58,11 @@ func Describe(h http.Header, x *session.Exchange, asked string) {
 	}
 	if x.Fit != nil {
 		describePlan(h, x)
+	}
+	if x.Fit != nil && (x.Dry || len(x.Fit.Plan.Reductions) == 0) {
+		if large := policy.LargeImages(x.Fit.View, x.Fit.Budget); large != "" {
+			h.Set(HeaderNote, OneLine("the provider may refuse this request: "+large))
+		}
 	}
 	if x.ThinkingLeftOut {
 		addNote(h, "the provider refused thinking of earlier replies; the request was sent without it")

@@ -20,7 +20,9 @@ func (r *runner) backstop(ctx context.Context) {
 	if l.tokens = 0; l.over(r.b) != "" && r.run(ctx, hideMedia{}) {
 		r.plan.Backstops++
 	}
-	if over(r.view, r.b) != "" && r.run(ctx, backstop{}) {
+	l = loadOf(r.view, r.b)
+	l.large = 0 // pinned: hiding steps would not help
+	if l.over(r.b) != "" && r.run(ctx, backstop{}) {
 		r.plan.Backstops++
 	}
 	if why := over(r.view, r.b); why != "" {

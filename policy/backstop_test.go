@@ -140,6 +140,31 @@ func TestLimits(t *testing.T) {
 			}
 		}
 	})
+	t.Run("X6 images above the limit of their sides", func(t *testing.T) {
+		s := album()
+		newest := s.add(&furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{
+			{Kind: furl.KindImage, Media: []furl.Media{{Kind: furl.KindImage, Type: "image/png", Width: 2400, Height: 300, Bytes: 4000}}},
+		}})
+		b := s.budget(0)
+		b.Model.Sides = furl.ImageSides{Max: 8000, Many: 2000, Above: s.view().Images}
+		if plan := s.plan(p, b); len(plan.Reductions) != 0 {
+			t.Errorf("hidden although it is allowed: %+v", plan.Reductions)
+		}
+		b.Model.Sides.Above--
+		if text := LargeImages(s.view(), b); !strings.Contains(text, "1 image is wider or higher than 2000 pixels") {
+			t.Errorf("the note says %q", text)
+		}
+		images := s.view().Images
+		plan := s.plan(p, b)
+		v := s.view()
+		if got := v.Messages[len(v.Messages)-1].Blocks[0].Words(); !strings.HasPrefix(got, "[hidden: image/png 2400×300, 4000 bytes, from the user") || v.Images != images-1 || plan.Impossible {
+			t.Errorf("it shows %q, %d of %d images are left, impossible: %v", got, v.Images, images, plan.Impossible)
+		}
+		s.add(&furl.Restoration{Of: 0, Open: true, Spans: []furl.Span{{First: furl.Pos{Msg: newest.Seq}, Last: furl.Pos{Msg: newest.Seq}}}, Hold: furl.Pin})
+		if plan := s.plan(p, b); !plan.Impossible || len(plan.Reductions) != 0 || !strings.Contains(plan.Reason, "2000 pixels") {
+			t.Errorf("pinned: %+v", plan)
+		}
+	})
 	t.Run("X6 too many bytes", func(t *testing.T) {
 		s := album()
 		for i := range s.log.Len() {

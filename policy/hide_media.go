@@ -14,6 +14,10 @@ import (
 // they were, their size, and where they came from. The text of a result stays. It
 // hides until the view is a quarter below the limit: hiding one image for each
 // new image would invalidate the prompt cache on each request.
+//
+// An image whose sides exceed the provider's limit is hidden wherever it is, unless it is
+// pinned: the provider would refuse this request and all later ones. The limit is lower if
+// there are many images.
 type hideMedia struct{}
 
 // Name is "media".
@@ -22,22 +26,26 @@ func (hideMedia) Name() string { return "media" }
 // Reduce hides as many as needed.
 func (h hideMedia) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 	left := limits{v.Bytes, v.Images}
-	if !left.over(b.MaxBytes, b.MaxImages) {
+	side := b.Model.Sides.Of(v.Images)
+	if !left.over(b.MaxBytes, b.MaxImages) && largeImages(v, &b) == 0 {
 		return nil, Nothing
 	}
+	crowded := left.over(b.MaxBytes, b.MaxImages)
 	red := &furl.Reduction{Stage: h.Name(), Reason: "a limit of the provider: " + over(v, b)}
 	for i := range v.Units {
 		u := &v.Units[i]
 		// A pin on one block does not protect the others of its unit.
-		if u.Kind == furl.UnitMark || u.Preamble || u.Newest || u.Open {
+		if u.Kind == furl.UnitMark {
 			continue
 		}
+		protected := u.Preamble || u.Newest || u.Open
 		for j := range u.Blocks {
-			if !left.over(b.MaxBytes-b.MaxBytes/4, b.MaxImages-b.MaxImages/4) {
-				break
-			}
 			sb := &u.Blocks[j]
-			if sb.By != 0 || len(sb.Block.Media) == 0 || sb.Hold >= furl.Keep {
+			switch {
+			case sb.By != 0 || len(sb.Block.Media) == 0 || sb.Hold >= furl.Pin:
+				continue
+			case largeIn(sb, side) > 0:
+			case protected || sb.Hold >= furl.Keep || !crowded || !left.over(b.MaxBytes-b.MaxBytes/4, b.MaxImages-b.MaxImages/4):
 				continue
 			}
 			left.take(sb.Block.Media)

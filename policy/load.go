@@ -9,10 +9,61 @@ import (
 // load is the size of a request in the units that a budget limits.
 type load struct {
 	tokens, bytes, images, messages int
+	large                           int // images with a side above the provider's limit
 }
 
 func loadOf(v *furl.View, b furl.Budget) load {
-	return load{b.Size, v.Bytes, v.Images, len(v.Messages)}
+	return load{b.Size, v.Bytes, v.Images, len(v.Messages), largeImages(v, &b)}
+}
+
+// largeImages counts the shown images with a side above the provider's limit, which
+// depends on how many images are shown.
+func largeImages(v *furl.View, b *furl.Budget) (n int) {
+	limit := b.Model.Sides.Of(v.Images)
+	if limit == 0 || v.Images == 0 {
+		return 0
+	}
+	for i := range v.Units {
+		for j := range v.Units[i].Blocks {
+			n += largeIn(&v.Units[i].Blocks[j], limit)
+		}
+	}
+	return n
+}
+
+// largeIn counts the images of a shown block with a side above a limit, in pixels.
+func largeIn(sb *furl.ShownBlock, limit int) (n int) {
+	if sb.By != 0 {
+		return 0
+	}
+	for i := range sb.Block.Media {
+		if sb.Block.Media[i].TooLarge(limit) {
+			n++
+		}
+	}
+	return n
+}
+
+// LargeImages says which images of a view the provider refuses for their size, "" if
+// there are none.
+func LargeImages(v *furl.View, b furl.Budget) string {
+	n := largeImages(v, &b)
+	if n == 0 {
+		return ""
+	}
+	return load{images: v.Images, large: n}.largeText(&b)
+}
+
+func (l load) largeText(b *furl.Budget) string {
+	images := "1 image is"
+	if l.large > 1 {
+		images = fmt.Sprintf("%d images are", l.large)
+	}
+	limit := b.Model.Sides.Of(l.images)
+	if limit == b.Model.Sides.Max {
+		return fmt.Sprintf("%s wider or higher than %d pixels", images, limit)
+	}
+	return fmt.Sprintf("%s wider or higher than %d pixels, the limit with more than %d images", images, limit, b.Model.Sides.Above)
 }
 
 // over describes which limit the view exceeds: the window, or a limit of the
@@ -29,6 +80,8 @@ func (l load) over(b furl.Budget) string {
 		return fmt.Sprintf("%d images, limit %d", l.images, b.MaxImages)
 	case b.MaxMessages > 0 && l.messages > b.MaxMessages:
 		return fmt.Sprintf("%d messages, limit %d", l.messages, b.MaxMessages)
+	case l.large > 0:
+		return l.largeText(&b)
 	}
 	return ""
 }
@@ -51,6 +104,7 @@ func markTokens(b furl.Budget) int { return furl.InPlace(&furl.Block{}, widest, 
 
 func newWithout(v *furl.View, b furl.Budget) *without {
 	l := loadOf(v, b)
+	l.large = 0 // hideMedia hides all that may be hidden; hiding steps would not help
 	l.bytes += len(widest) + 64
 	l.messages++
 	return &without{load: l, b: b, hidden: -markTokens(b)}

@@ -261,5 +261,6 @@ func recorded(v *furl.View) int {
 func smaller(after, before *furl.View, b furl.Budget) bool {
 	return b.MaxBytes > 0 && before.Bytes > b.MaxBytes && after.Bytes < before.Bytes ||
 		b.MaxImages > 0 && before.Images > b.MaxImages && after.Images < before.Images ||
-		b.MaxMessages > 0 && len(before.Messages) > b.MaxMessages && len(after.Messages) < len(before.Messages)
+		b.MaxMessages > 0 && len(before.Messages) > b.MaxMessages && len(after.Messages) < len(before.Messages) ||
+		largeImages(before, &b) > largeImages(after, &b)
 }

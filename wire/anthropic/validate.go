@@ -64,22 +64,20 @@ func (v *validator) size() *protocol.Refusal {
 	if n, most := len(v.req.Messages), v.model.MaxMessages; most > 0 && n > most {
 		return refuse("messages: List should have at most %d items after validation, not %d", most, n)
 	}
-	if most := v.model.MaxImages; most > 0 {
-		images := 0
-		for i := range v.req.Messages {
-			for j := range v.req.Messages[i].Blocks {
-				for _, media := range v.req.Messages[i].Blocks[j].Media {
-					if media.Kind == furl.KindImage {
-						images++
-					}
+	images := 0
+	for i := range v.req.Messages {
+		for j := range v.req.Messages[i].Blocks {
+			for _, media := range v.req.Messages[i].Blocks[j].Media {
+				if media.Kind == furl.KindImage {
+					images++
 				}
 			}
 		}
-		if images > most {
-			return refuse("messages: Too much media: 0 document pages + %d images > %d", images, most)
-		}
 	}
-	return nil
+	if most := v.model.MaxImages; most > 0 && images > most {
+		return refuse("messages: Too much media: 0 document pages + %d images > %d", images, most)
+	}
+	return v.imageSides(images)
 }
 
 // roles checks the order of roles.
@@ -295,4 +293,25 @@ func wireType(m *furl.Message, b *furl.Block) string {
 		return t
 	}
 	return b.Kind.String()
+}
+
+// imageSides checks the sides of the images, whose limit depends on how many images the
+// request has (platform.claude.com/docs/en/build-with-claude/vision). The words are the
+// provider's, as quoted in github.com/anthropics/claude-code/issues/50430 and others.
+func (v *validator) imageSides(images int) *protocol.Refusal {
+	limit := v.model.Sides.Of(images)
+	many := ""
+	if limit != v.model.Sides.Max {
+		many = " for many-image requests"
+	}
+	for i := range v.req.Messages {
+		for j := range v.req.Messages[i].Blocks {
+			for _, media := range v.req.Messages[i].Blocks[j].Media {
+				if media.TooLarge(limit) {
+					return refuse("messages.%d.content.%d.image.source.base64.data: At least one of the image dimensions exceed max allowed size%s: %d pixels", i, j, many, limit)
+				}
+			}
+		}
+	}
+	return nil
 }

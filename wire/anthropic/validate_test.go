@@ -1,6 +1,8 @@
 package anthropic
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -203,6 +205,10 @@ func TestValidateRefuses(t *testing.T) {
 
 		{"too many messages", furl.Model{MaxMessages: 2}, list(u, a, u), "messages: List should have at most 2 items after validation, not 3"},
 		{"too many images", furl.Model{MaxImages: 1}, list(user(`{"type":"image","source":{}},{"type":"image","source":{}}`)), "messages: Too much media: 0 document pages + 2 images > 1"},
+		{"an image above the limit for many images", furl.Model{Sides: furl.ImageSides{Max: 8000, Many: 2000, Above: 1}}, list(user(image(10, 10) + "," + image(2400, 300))),
+			"messages.0.content.1.image.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels"},
+		{"an image above the limit of any request", furl.Model{Sides: furl.ImageSides{Max: 8000, Many: 2000, Above: 1}}, list(user(image(300, 8001))),
+			"messages.0.content.0.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			req := decode(t, test.body)
@@ -302,4 +308,12 @@ func BenchmarkValidate(b *testing.B) {
 			}
 		})
 	}
+}
+
+// image returns an image block whose PNG header has these sides.
+func image(w, h uint32) string {
+	head := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR"), 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0)
+	binary.BigEndian.PutUint32(head[16:], w)
+	binary.BigEndian.PutUint32(head[20:], h)
+	return `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + base64.StdEncoding.EncodeToString(head) + `"}}`
 }
