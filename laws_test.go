@@ -636,8 +636,9 @@ func (m *machine) takenOver(t *rapid.T, before *furl.State, left []furl.Record, 
 		at := moved[0].New + furl.Seq(i)
 		for n := range r.Body.(*furl.Message).Blocks {
 			was, is := before.ShownBy(furl.Pos{Msg: r.Seq, Block: n}), now.ShownBy(furl.Pos{Msg: at, Block: n})
-			if is == 0 && covers(now.Fixed(), furl.Pos{Msg: at, Block: n}) {
-				continue // a later message made its unit one that stays
+			old, here := furl.Pos{Msg: r.Seq, Block: n}, furl.Pos{Msg: at, Block: n}
+			if is == 0 && covers(now.Fixed(), here) || was == 0 && covers(before.Fixed(), old) {
+				continue // its unit stays on one branch because of another message there
 			}
 			if was != is {
 				t.Fatalf("takeover: message %d block %d was shown by %d, as message %d it is by %d", r.Seq, n, was, at, is)
