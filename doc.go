@@ -36,7 +36,8 @@
 //   - Append-only: no record ever changes.
 //   - Determinism: the same path and capabilities give the same bytes; the same
 //     state and budget give the same plan.
-//   - Pairing: every visible call has its result, and every result its call.
+//   - Pairing: every visible call has its result, and every result its call. This
+//     includes calls that the provider runs and answers in a later message.
 //   - Prefix stability: while nothing is reduced or restored, the rendered messages
 //     of a view are a prefix of the next view's.
 //   - Progress: a reduction frees at least its minimum or is not recorded, and a

@@ -20,12 +20,40 @@ type family struct {
 	thinking bool // thinking is signed and bound to its prefix
 	mixed    bool // results come in user messages, with words after them
 	single   bool // one block a message
+	// hosted makes the halves of a pair: a call that the provider runs, and its
+	// answer. calls makes a call by the program of such a call, says makes words of
+	// the assistant. They are nil if the format has none.
+	hosted func(id string) (call, answer string)
+	calls  func(id, caller string) string
+	says   func(text string) string
 }
 
 var families = []family{
-	{codec: anthropic.Codec, model: furl.Model{Thinking: furl.Thinking{Binds: true}}, thinking: true, mixed: true},
+	{
+		codec: anthropic.Codec, model: furl.Model{Thinking: furl.Thinking{Binds: true}}, thinking: true, mixed: true,
+		hosted: func(id string) (call, answer string) {
+			return `{"type":"server_tool_use","id":"` + id + `","name":"code_execution","input":{"code":"x()"}}`,
+				`{"type":"code_execution_tool_result","tool_use_id":"` + id + `","content":{"stdout":"found src/file_1.go"}}`
+		},
+		calls: func(id, caller string) string {
+			return `{"type":"tool_use","id":"` + id + `","name":"read","input":{},"caller":{"type":"code_execution_20250825","tool_id":"` + caller + `"}}`
+		},
+		says: func(text string) string { return `{"type":"text","text":"` + text + `"}` },
+	},
 	{codec: openai.Chat},
-	{codec: openai.Responses, single: true},
+	{
+		codec: openai.Responses, single: true,
+		hosted: func(id string) (call, answer string) {
+			return `{"type":"program","id":"prog_` + id + `","call_id":"` + id + `","code":"x()","fingerprint":"f"}`,
+				`{"type":"program_output","id":"out_` + id + `","call_id":"` + id + `","result":"found src/file_1.go","status":"completed"}`
+		},
+		calls: func(id, caller string) string {
+			return `{"type":"function_call","call_id":"` + id + `","name":"read","arguments":"{}","caller":{"type":"program","caller_id":"` + caller + `"}}`
+		},
+		says: func(text string) string {
+			return `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"` + text + `"}]}`
+		},
+	},
 }
 
 // letters counts one token for each four letters, as a counter for tests.

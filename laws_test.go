@@ -37,6 +37,7 @@ func TestLaws(t *testing.T) {
 					"user":        m.user,
 					"step":        m.step,
 					"recall":      m.recall,
+					"hosted":      m.hosted,
 					"open step":   m.openStep,
 					"result":      m.result,
 					"unknown":     m.unknown,
@@ -141,12 +142,14 @@ func (m *machine) user(t *rapid.T) {
 		}
 		return
 	}
+	m.answerHosted(t)
 	m.add(t, furl.Client, m.message(t, furl.RoleUser, text(words.Draw(t, "user says"))))
 }
 
 // reply appends what the model answers to the current view.
 // Of its calls those are furl's own for which own says so.
 func (m *machine) reply(t *rapid.T, calls int, own ...func(call int) bool) {
+	m.answerHosted(t)
 	view := m.view()
 	m.add(t, furl.Furl, &furl.Exchange{Model: "double", View: view.Prefix(), Thinking: view.LastThinking})
 	var blocks []furl.Block
@@ -206,6 +209,105 @@ func (m *machine) recall(t *rapid.T) {
 	}
 }
 
+// hosted is a reply with calls that the provider runs. One is answered in the
+// reply itself, at the start of the next one, after the client's results, or in a
+// later one, while its program calls tools of the client (programmatic tool
+// calling).
+func (m *machine) hosted(t *rapid.T) {
+	if m.family.hosted == nil || len(m.log.State().OpenCalls()) > 0 {
+		return
+	}
+	pending := m.waiting()
+	answered := rapid.IntRange(0, len(pending)).Draw(t, "answered")
+	goesOn := answered == 0 && len(pending) > 0 // with calls of a program
+	parts := m.answers(pending[:answered])
+	pending = pending[answered:]
+	if rapid.Bool().Draw(t, "speaks") {
+		parts = append(parts, m.family.says("here, in src/file_2.go"))
+	}
+	if len(parts) == 0 && !goesOn || rapid.Bool().Draw(t, "one more") {
+		m.calls++
+		id := fmt.Sprintf("srv_%d", m.calls)
+		call, answer := m.family.hosted(id)
+		if parts = append(parts, call); rapid.IntRange(0, 2).Draw(t, "answered at once") == 0 {
+			parts = append(parts, answer)
+		} else {
+			pending = append(pending, id)
+		}
+	}
+	if len(pending) > 0 && (goesOn || rapid.Bool().Draw(t, "its program calls")) {
+		for range rapid.IntRange(1, 2).Draw(t, "calls") {
+			m.calls++
+			parts = append(parts, m.family.calls(fmt.Sprintf("call_%d", m.calls), pending[0]))
+		}
+	}
+	m.addReply(t, parts)
+	for rapid.Bool().Draw(t, "results") && len(m.log.State().OpenCalls()) > 0 {
+		m.result(t)
+	}
+}
+
+// answers are the answers to calls that the provider runs.
+func (m *machine) answers(ids []string) (parts []string) {
+	for _, id := range ids {
+		_, answer := m.family.hosted(id)
+		parts = append(parts, answer)
+	}
+	return parts
+}
+
+// replyOf makes the messages of a reply of these parts.
+func (m *machine) replyOf(t *rapid.T, parts []string) (list []*furl.Message) {
+	if !m.single {
+		parts = []string{`{"role":"assistant","content":[` + strings.Join(parts, ",") + `]}`}
+	}
+	for _, raw := range parts {
+		msg, err := m.codec.DecodeMessage([]byte(raw))
+		if err != nil {
+			t.Fatalf("decode %s: %v", raw, err)
+		}
+		msg.Measure(letters{})
+		list = append(list, msg)
+	}
+	return list
+}
+
+// addReply appends a reply of these parts to the current view.
+func (m *machine) addReply(t *rapid.T, parts []string) {
+	view := m.view()
+	m.add(t, furl.Furl, &furl.Exchange{Model: "double", View: view.Prefix(), Thinking: view.LastThinking})
+	for _, msg := range m.replyOf(t, parts) {
+		m.add(t, furl.Upstream, msg)
+	}
+}
+
+// answerHosted has the provider answer all its calls.
+func (m *machine) answerHosted(t *rapid.T) {
+	if !m.log.State().AwaitsProvider() {
+		return
+	}
+	m.addReply(t, m.answers(m.waiting()))
+	if m.log.State().AwaitsProvider() {
+		t.Fatal("the provider has answered its calls and is still waited for")
+	}
+}
+
+// waiting lists the calls of the path that the provider has not answered.
+func (m *machine) waiting() (ids []string) {
+	for i := range m.log.State().Len() {
+		_, msg := m.log.State().Message(i)
+		for j := range msg.Blocks {
+			switch b := &msg.Blocks[j]; b.Half {
+			case furl.HalfCall:
+				ids = append(ids, b.ID)
+			case furl.HalfAnswer:
+				ids = slices.DeleteFunc(ids, func(id string) bool { return id == b.ID })
+			}
+		}
+	}
+	return ids
+}
+
 // openStep leaves calls without results, to come late.
 func (m *machine) openStep(t *rapid.T) {
 	if len(m.log.State().OpenCalls()) == 0 {
@@ -226,7 +328,7 @@ func (m *machine) result(t *rapid.T) {
 		body := rapid.SampledFrom([]string{"ok", "error: no such file", strings.Repeat("line of output\n", 20), "found src/file_3.go:12"}).Draw(t, "result")
 		blocks = append(blocks, furl.Block{Kind: furl.KindResult, ID: id, Text: body, Error: strings.HasPrefix(body, "error")})
 	}
-	if m.mixed && n == len(open) && rapid.Bool().Draw(t, "words behind") {
+	if m.mixed && n == len(open) && !m.log.State().AwaitsProvider() && rapid.Bool().Draw(t, "words behind") {
 		blocks = append(blocks, text("and another thing"))
 	}
 	for _, msg := range m.split(t, furl.RoleTool, blocks) {
@@ -242,6 +344,9 @@ func (m *machine) unknown(t *rapid.T) {
 		if !m.single || strings.Contains(raw, `"message"`) {
 			return // nothing may be between a call and its result
 		}
+	}
+	if !m.single || strings.Contains(raw, `"message"`) {
+		m.answerHosted(t) // or between a call of the provider and its answer
 	}
 	if _, last := m.log.State().Message(m.log.State().Len() - 1); last.HasOwn() {
 		return // the client has what follows an answered call as one message
@@ -594,6 +699,10 @@ func (m *machine) diverge(t *rapid.T) {
 			left = append(left, r)
 		}
 	}
+	if m.log.State().AwaitsProvider() {
+		left = nil // the answers are on the old branch alone
+		m.answerHosted(t)
+	}
 	if len(left) > 0 {
 		left = left[:rapid.IntRange(0, len(left)).Draw(t, "sent again")]
 	}
@@ -639,6 +748,9 @@ func (m *machine) takenOver(t *rapid.T, before *furl.State, left []furl.Record, 
 			old, here := furl.Pos{Msg: r.Seq, Block: n}, furl.Pos{Msg: at, Block: n}
 			if is == 0 && covers(now.Fixed(), here) || was == 0 && covers(before.Fixed(), old) {
 				continue // its unit stays on one branch because of another message there
+			}
+			if was == 0 && covers(before.Fixed(), furl.Pos{Msg: r.Seq, Block: n}) {
+				continue // the message that made it stay was not sent again
 			}
 			if was != is {
 				t.Fatalf("takeover: message %d block %d was shown by %d, as message %d it is by %d", r.Seq, n, was, at, is)
@@ -769,7 +881,7 @@ func (m *machine) draft(t *rapid.T) {
 	}
 	m.log = m.log.Draft()
 	for range rapid.IntRange(1, 4).Draw(t, "changes") {
-		change := rapid.SampledFrom([]func(*rapid.T){m.user, m.step, m.openStep, m.result, m.plan, m.mask, m.mark, m.lift, m.open, m.hold, m.rewind, m.clientEdit}).Draw(t, "change")
+		change := rapid.SampledFrom([]func(*rapid.T){m.user, m.step, m.hosted, m.openStep, m.result, m.plan, m.mask, m.mark, m.lift, m.open, m.hold, m.rewind, m.clientEdit}).Draw(t, "change")
 		change(t)
 		m.named(t)
 	}
@@ -886,6 +998,11 @@ func (m *machine) pairing(t *rapid.T, sent [][]json.RawMessage) {
 			blocks = append(blocks, furl.Block{Kind: furl.KindResult, ID: id, Text: "late"})
 		}
 		for _, msg := range m.split(t, furl.RoleTool, blocks) {
+			req.Messages = append(req.Messages, *msg)
+		}
+	}
+	if m.log.State().AwaitsProvider() {
+		for _, msg := range m.replyOf(t, m.answers(m.waiting())) {
 			req.Messages = append(req.Messages, *msg)
 		}
 	}
@@ -1130,7 +1247,7 @@ func TestJSONOfAnySession(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				m := newMachine(rt, f)
 				rt.Repeat(map[string]func(*rapid.T){
-					"user": m.user, "step": m.step, "open step": m.openStep, "unknown": m.unknown, "policy": m.plan, "mask": m.mask,
+					"user": m.user, "step": m.step, "hosted": m.hosted, "open step": m.openStep, "unknown": m.unknown, "policy": m.plan, "mask": m.mask,
 					"mark": m.mark, "forget": m.forget, "lift": m.lift, "open": m.open, "hold": m.hold,
 					"rewind": m.rewind, "diverge": m.diverge, "client edit": m.clientEdit,
 				})

@@ -129,7 +129,9 @@ func (l *Log) Records(after Seq) []Record {
 }
 
 // Rewind makes a record the head, or the step boundary before it
-// (State.Boundary); 0 begins anew. The Parent of the returned Head record is
+// (State.Boundary); 0 begins anew. Where a client or the provider goes on, the
+// boundary may be a record at which the provider has still to answer a call that
+// it runs (State.AwaitsProvider). The Parent of the returned Head record is
 // the new head. Later records stay on a branch to which a Rewind can return.
 func (l *Log) Rewind(to Seq, at time.Time, by Actor) (Record, error) {
 	if to > Seq(len(l.records)) {
@@ -144,7 +146,7 @@ func (l *Log) Rewind(to Seq, at time.Time, by Actor) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	if boundary := state.Boundary(to); boundary != to {
+	if boundary := state.boundary(to, by == Person || by == Import); boundary != to {
 		to = boundary
 		if state, err = Fold(l, to); err != nil {
 			return Record{}, err
@@ -189,7 +191,11 @@ func (l *Log) Path(seq Seq) []Record {
 
 // mayFollow refuses words of the user while a call waits for its result.
 func (s *State) mayFollow(m *Message) error {
-	if m.Role != RoleUser || len(s.open) == 0 {
+	if m.Role != RoleUser {
+		return nil
+	}
+	client := slices.IndexFunc(s.open, func(o openCall) bool { return !o.hosted })
+	if client < 0 {
 		return nil
 	}
 	for i := range m.Blocks {
@@ -197,7 +203,7 @@ func (s *State) mayFollow(m *Message) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: %s", ErrOpenCall, s.open[0].id)
+	return fmt.Errorf("%w: %s", ErrOpenCall, s.open[client].id)
 }
 
 // sameBody reports whether two bodies say the same. Messages compare by their

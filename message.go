@@ -80,6 +80,15 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", k)
 }
 
+// Half says which half of a pair a block is.
+type Half uint8
+
+// The halves of a pair. Most blocks are none.
+const (
+	HalfCall   Half = iota + 1 // a call
+	HalfAnswer                 // its answer
+)
+
 // Block is one part of a message.
 type Block struct {
 	Kind Kind
@@ -124,6 +133,14 @@ type Block struct {
 	// Deferred marks the definition of a tool that is not in the prompt until a block
 	// references it. Only blocks of Request.Preamble have it.
 	Deferred bool
+	// Half is set on two opaque blocks with one ID that are a pair: a call that a
+	// result (KindResult) does not answer, as of a tool that the provider runs, and
+	// what answers it. They may be in different messages, with results of the
+	// client between, and are in one unit.
+	Half Half
+	// Caller is the ID of the call run by the provider whose program made this
+	// call; "" if the model made it.
+	Caller string
 	// Start and End delimit the block in Message.Raw. Both are zero if it has
 	// no bytes there.
 	Start, End int

@@ -29,6 +29,10 @@ type State struct {
 	groupOf []int // index into groups, per message
 	open    []openCall
 
+	reply    int  // first message of the newest reply
+	replying bool // the reply may go on
+	goesOn   bool // it answers or continues a call that the provider ran before it
+
 	fixed []int // ordinals of fixed blocks, ascending
 	// pinned are the units with fixed blocks, for so many messages.
 	pinned    []interval
@@ -76,11 +80,6 @@ type exchange struct {
 	seq  Seq
 	ex   *Exchange
 	msgs int // messages before it
-}
-
-type openCall struct {
-	id  string
-	msg int
 }
 
 // Fold returns the state of the path that ends at head. An unknown head is an
@@ -453,7 +452,7 @@ func (s *State) mayShow(show Show, lo, hi int) error {
 				return fmt.Errorf("a mark splits the step at message %d block %d", p.Msg, p.Block)
 			}
 		}
-		if n := len(s.open); n > 0 && s.base[s.groups[s.groupOf[s.open[0].msg]].first] < hi {
+		if n := len(s.open); n > 0 && s.groups[s.groupOf[s.open[0].msg]].lo < hi {
 			return fmt.Errorf("a mark covers message %d: %w", s.seqs[s.open[0].msg], ErrOpenCall)
 		}
 	case In, Gone:

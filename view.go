@@ -123,7 +123,8 @@ type Unit struct {
 	Kind   UnitKind
 	Blocks []ShownBlock
 	// First and Last are indexes into View.Messages. A message with results and
-	// then user text is part of two units.
+	// then user text is part of two units, and so is a reply that begins with the
+	// answers to calls that the provider ran in the step before.
 	First, Last int
 	// Messages is the number of recorded messages; a message shared by two
 	// units counts in the one of its first block.
@@ -135,7 +136,7 @@ type Unit struct {
 	Hidden int  // original tokens that a mark hides
 	By     Seq  // the reduction of a mark
 	Hold   Hold // the strongest hold on any of its blocks
-	Open   bool // a call in it has no result yet
+	Open   bool // a call in it has no result yet, and may get one
 	// Newest marks the newest step and the newest user text; Preamble the leading
 	// instructions.
 	Newest, Preamble bool
@@ -195,6 +196,12 @@ type viewer struct {
 	spans   []blockSpan // of v.Messages in v.blocks
 	marks   []shownMark
 	pending []int // labels of marks to emit when the current message ends
+
+	// The unit that grows with the next messages, of the group group. The words
+	// of the user after its results begin at the ordinal words.
+	unit         Unit
+	growing      bool
+	group, words int
 }
 
 type blockSpan struct{ lo, hi int }
@@ -303,8 +310,9 @@ func (b *viewer) units() {
 	v, s := b.v, b.s
 	next := 0 // next mark
 	for at := 0; at < len(v.Messages); {
-		sh := &v.Messages[at]
+		sh, span := &v.Messages[at], b.spans[at]
 		if sh.Index < 0 {
+			b.flushUnit()
 			for b.shows(&b.marks[next]) == 0 {
 				next++ // a mark without messages is not shown
 			}
@@ -313,15 +321,21 @@ func (b *viewer) units() {
 			at = b.markUnit(m, at)
 			continue
 		}
-		g := s.groups[s.groupOf[sh.Index]]
-		words := s.words(g)
-		u := Unit{Kind: g.kind, First: at, Last: at, Step: g.step, lo: b.spans[at].lo, hi: b.spans[at].lo, Open: g.kind == UnitStep && len(s.open) > 0 && s.isOpen(s.groupOf[sh.Index])}
-		for at < len(v.Messages) && v.Messages[at].Index >= 0 && v.Messages[at].Index <= g.last {
-			b.split(&u, at, words)
-			at++
+		g, from := s.groupOf[sh.Index], span.lo
+		if begin := s.groups[g].lo - s.base[sh.Index]; begin > 0 { // its first blocks are of the step before
+			for from < span.hi && v.blocks[from].Pos.Block < begin {
+				from++
+			}
+			if from > span.lo {
+				b.grow(g-1, at, span.lo, from)
+			}
 		}
-		b.close(u)
+		if from < span.hi || from == span.lo {
+			b.grow(g, at, from, span.hi)
+		}
+		at++
 	}
+	b.flushUnit()
 	b.protect()
 }
 
@@ -329,6 +343,46 @@ func (b *viewer) units() {
 func (b *viewer) shows(m *shownMark) int {
 	l := b.s.labels.at(m.label)
 	return len(b.s.layers.at(l.layer).red.Items[l.item].Show.(Mark).Messages)
+}
+
+// grow adds blocks [from, to) of message at to the unit of group g, parting a
+// step's results from the user's words after them, which become a unit of their
+// own.
+func (b *viewer) grow(g, at, from, to int) {
+	v, s, u := b.v, b.s, &b.unit
+	sh := &v.Messages[at]
+	if !b.growing || g != b.group {
+		b.flushUnit()
+		b.growing, b.group, b.words = true, g, s.words(g)
+		kind := s.groups[g].kind
+		*u = Unit{Kind: kind, First: at, Last: at, Step: s.groups[g].step, lo: from, hi: from, Open: kind == UnitStep && len(s.open) > 0 && s.isOpen(g)}
+	}
+	mid := to
+	if cut := b.words - s.base[sh.Index]; u.Kind == UnitStep && cut < len(sh.Msg.Blocks) { // first block of words
+		for mid = from; mid < to && v.blocks[mid].Pos.Block < cut; mid++ {
+		}
+	}
+	if mid > from || mid == to {
+		u.hi, u.Last = mid, at
+		if from == b.spans[at].lo {
+			u.Messages++
+		}
+	}
+	if mid < to {
+		rest := Unit{Kind: UnitUser, First: at, Last: at, lo: mid, hi: to}
+		if u.hi > u.lo {
+			b.close(*u)
+		}
+		*u = rest
+	}
+}
+
+// flushUnit closes the unit that is growing.
+func (b *viewer) flushUnit() {
+	if b.growing {
+		b.close(b.unit)
+		b.growing = false
+	}
 }
 
 // markUnit closes the unit of a mark and steps over its messages.
@@ -347,32 +401,6 @@ func (b *viewer) markUnit(m *shownMark, at int) int {
 	}
 	b.close(u)
 	return at + n
-}
-
-// split adds message at to the unit u, parting a step's results from the
-// user's words after them, which become a unit of their own.
-func (b *viewer) split(u *Unit, at, words int) {
-	v, s := b.v, b.s
-	sh, span := &v.Messages[at], b.spans[at]
-	cut := words - s.base[sh.Index] // first block of words
-	if cut >= len(sh.Msg.Blocks) || u.Kind != UnitStep {
-		u.hi, u.Last, u.Messages = span.hi, at, u.Messages+1
-		return
-	}
-	n := 0
-	for n < len(sh.Blocks) && sh.Blocks[n].Pos.Block < cut {
-		n++
-	}
-	if n > 0 {
-		u.hi, u.Last, u.Messages = span.lo+n, at, u.Messages+1
-	}
-	if n < len(sh.Blocks) {
-		rest := Unit{Kind: UnitUser, First: at, Last: at, lo: span.lo + n, hi: span.hi}
-		if u.hi > u.lo {
-			b.close(*u)
-		}
-		*u = rest
-	}
 }
 
 func (b *viewer) close(u Unit) {
@@ -448,7 +476,7 @@ func (b *viewer) hold() {
 		lo, _ := b.s.ordinal(u.Blocks[0].Pos)
 		last, _ := b.s.ordinal(u.Blocks[len(u.Blocks)-1].Pos)
 		if begun := i > 0 && b.v.Units[i-1].Last == u.First; !begun {
-			lo = b.s.base[b.v.Messages[u.First].Index]
+			lo = max(b.s.base[b.v.Messages[u.First].Index], b.s.groups[b.s.groupAt(lo)].lo)
 		}
 		b.s.holds.within(lo, last+1, func(iv interval) bool {
 			u.Hold = max(u.Hold, Hold(iv.label))

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/furlhq/furl"
 )
@@ -21,12 +22,17 @@ var bodies = []alternative{
 
 // versionOf is the oldest version of the format that has everything in a body.
 func versionOf(b furl.Body, kind int) byte {
-	if x, ok := b.(*furl.Exchange); ok {
+	switch b := b.(type) {
+	case *furl.Exchange:
 		switch {
-		case len(x.Passes) > 0:
+		case len(b.Passes) > 0:
 			return 5
-		case x.Request != (furl.RequestParts{}):
+		case b.Request != (furl.RequestParts{}):
 			return 3
+		}
+	case *furl.Message:
+		if slices.ContainsFunc(b.Blocks, func(b furl.Block) bool { return b.Half != 0 || b.Caller != "" }) {
+			return 5
 		}
 	}
 	return bodies[kind].version
@@ -174,6 +180,7 @@ func block(e *encoding, b *furl.Block) {
 		e.bool("own", &b.Own)
 		e.bool("observation", &b.Observation)
 		e.bool("fixed", &b.Fixed)
+		blockPair(e, b)
 		blockPlace(e, b)
 		return
 	}
@@ -181,6 +188,9 @@ func block(e *encoding, b *furl.Block) {
 	if e.reading() { // a recorded block is never written to
 		b.Error, b.CacheMark, b.Own = flags&flagError != 0, flags&flagCacheMark != 0, flags&flagOwn != 0
 		b.Observation, b.ErrorText, b.Fixed = flags&flagObservation != 0, flags&flagErrorText != 0, flags&flagFixed != 0
+	}
+	if e.version >= 5 {
+		blockPair(e, b)
 	}
 	blockPlace(e, b)
 	blockWords(e, b)
@@ -190,6 +200,11 @@ func block(e *encoding, b *furl.Block) {
 	if flags&flagMedia != 0 {
 		blockMedia(e, b)
 	}
+}
+
+func blockPair(e *encoding, b *furl.Block) {
+	e.enum("half", (*uint8)(&b.Half), halfNames)
+	e.string("caller", &b.Caller)
 }
 
 func blockPlace(e *encoding, b *furl.Block) {
@@ -425,6 +440,7 @@ var (
 	kindNames  = namesOf(furl.KindText, furl.KindOpaque)
 	actorNames = namesOf(furl.Client, furl.Import)
 	holdNames  = []string{"none", "release", "keep", "pin"}
+	halfNames  = []string{"none", "call", "answer"}
 )
 
 // namesOf lists the names of an enumeration's values, which have no gaps.

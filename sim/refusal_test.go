@@ -18,6 +18,7 @@ func TestRefusals(t *testing.T) {
 		chat      = "/v1/chat/completions"
 		responses = "/v1/responses"
 		hello     = `{"role":"user","content":"hi"}`
+		fetch     = `{"type":"server_tool_use","id":"s1","name":"web_fetch","input":{"url":"https://x.example"}}`
 		call      = `{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"f","input":{}}]}`
 	)
 	ask := func(more string) string { return `{"model":"claude-sonnet-4-5","max_tokens":100` + more + `}` }
@@ -48,6 +49,8 @@ func TestRefusals(t *testing.T) {
 		{"open call", messages, ask(`,"messages":[` + hello + `,` + call + `,` + hello + `]`), nil, 400, "invalid_request_error", "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: t1."},
 		{"open call, OpenAI", chat, `{"model":"gpt-5.2","messages":[` + hello + `,{"role":"assistant","tool_calls":[{"id":"t1","type":"function","function":{"name":"f","arguments":"{}"}}]},` + hello + `]}`, nil, 400, "invalid_request_error", "An assistant message with 'tool_calls' must be followed by tool messages"},
 		{"lone output", responses, `{"model":"gpt-5.2","input":[{"type":"function_call_output","call_id":"c9","output":"x"}]}`, nil, 400, "invalid_request_error", "No tool call found for function call output with call_id c9."},
+		{"text while a server tool waits", messages, ask(`,"messages":[` + hello + `,{"role":"assistant","content":[` + fetch + `,{"type":"tool_use","id":"t1","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"x"},{"type":"text","text":"and?"}]}]`), nil, 400, "invalid_request_error", "messages.1: `web_fetch` tool use with id `s1` was found without a corresponding `web_fetch_tool_result` block"},
+		{"a server tool's result alone", messages, ask(`,"messages":[` + hello + `,{"role":"assistant","content":[{"type":"web_fetch_tool_result","tool_use_id":"s1","content":{}},{"type":"text","text":"x"}]},` + hello + `]`), nil, 400, "invalid_request_error", "unexpected `tool_use_id` found in `web_fetch_tool_result` blocks: s1."},
 		{"five breakpoints", messages, ask(`,"messages":[{"role":"user","content":[` + strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},`, 5), ",") + `]}]`), nil, 400, "invalid_request_error", "A maximum of 4 blocks with cache_control may be provided. Found 5."},
 		{"unsigned thinking", messages, ask(`,"messages":[` + hello + `,{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"abc"},{"type":"text","text":"x"}]},` + hello + `]`), nil, 400, "invalid_request_error", "messages.1.content.0: Invalid `signature` in `thinking` block"},
 		{"budget", messages, ask(`,"thinking":{"type":"enabled","budget_tokens":2000},"messages":[` + hello + `]`), nil, 400, "invalid_request_error", "`max_tokens` must be greater than `thinking.budget_tokens`"},

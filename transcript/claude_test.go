@@ -370,3 +370,31 @@ func TestClaudeTitles(t *testing.T) {
 		t.Errorf("%+v, %v", rec, err)
 	}
 }
+
+// Import puts no text between a call that the provider runs and its answer in the
+// next reply, here after a pause.
+func TestClaudePausedServerTool(t *testing.T) {
+	const head = `"isSidechain":false,"sessionId":"0b8d6c1e-0000-4000-8000-000000000009","version":"2.1.330","cwd":"/home/ada/shop",`
+	reply := func(id, parent, content string) string {
+		return `{"parentUuid":"` + parent + `",` + head + `"type":"assistant","message":{"model":"claude-opus-4-6","id":"msg_` + id + `","type":"message","role":"assistant","content":[` + content +
+			`],"usage":{"input_tokens":100,"output_tokens":5}},"uuid":"` + id + `","timestamp":"2026-03-01T10:09:20.000Z"}`
+	}
+	rec, err := Read("x.jsonl", strings.NewReader(strings.Join([]string{
+		`{"parentUuid":null,` + head + `"type":"user","message":{"role":"user","content":"Start."},"uuid":"u1","timestamp":"2026-03-01T10:09:10.000Z"}`,
+		reply("a1", "u1", `{"type":"text","text":"I look."},{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"sails"}}`),
+		reply("a2", "a1", `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]},{"type":"text","text":"Found."}`),
+		reply("a3", "a2", `{"type":"text","text":"Another reply."}`),
+	}, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := only(t, rec)
+	var roles []string
+	for i := range s.Log.State().Len() {
+		_, m := s.Log.State().Message(i)
+		roles = append(roles, string(m.Role))
+	}
+	if got := strings.Join(roles, " "); got != "user assistant assistant user assistant" {
+		t.Errorf("roles %s; want text only between the replies that are no pair", got)
+	}
+}

@@ -214,9 +214,10 @@ func (f *finisher) ensureUserFirst(e *entry) {
 }
 
 // separateReplies adds text between two replies where Anthropic requires it.
-// After a summary, the request ends with the summary.
+// After a summary, the request ends with the summary. No text goes between a call
+// that the provider runs and its answer.
 func (f *finisher) separateReplies(e *entry) {
-	if f.Wire == furl.FormatAnthropic && f.inReply() && !f.afterMarker() {
+	if f.Wire == furl.FormatAnthropic && f.inReply() && !f.afterMarker() && !f.Log.State().AwaitsProvider() {
 		f.in.parted++
 		f.addUserText(e, nothingBetween)
 	}

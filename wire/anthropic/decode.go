@@ -14,7 +14,7 @@ var (
 	messageNames = rawjson.NewNames("role", "content")
 	// blockNames are the names in fields.
 	blockNames = rawjson.NewNames("type", "text", "thinking", "signature", "data", "id", "tool_use_id", "name", "input",
-		"content", "source", "is_error", "title", "context", "cache_control", "media_type", "url", "file_id")
+		"content", "source", "is_error", "title", "context", "cache_control", "media_type", "url", "file_id", "caller")
 )
 
 // DecodeMessage decodes one element of the messages list.
@@ -91,6 +91,7 @@ type fields struct {
 	content, source, isError     rawjson.Value
 	title, context, cacheControl rawjson.Value
 	mediaType, url, fileID       rawjson.Value
+	caller                       rawjson.Value
 }
 
 // readFields consumes the next value. Values other than objects have no
@@ -150,6 +151,8 @@ func (f *fields) field(key []byte) *rawjson.Value {
 		return &f.url
 	case "file_id":
 		return &f.fileID
+	case "caller":
+		return &f.caller
 	}
 	return nil
 }
@@ -188,6 +191,7 @@ func decodeBlock(r *rawjson.Reader, buf []byte, depth int) (furl.Block, rawjson.
 		if len(b.Args) == 0 {
 			b.Args = []byte("{}")
 		}
+		b.Caller = callerOf(f.caller)
 	case "tool_result":
 		b.Kind = furl.KindResult
 		b.ID = f.toolUseID.Text()
@@ -211,6 +215,13 @@ func decodeBlock(r *rawjson.Reader, buf []byte, depth int) (furl.Block, rawjson.
 		if b.ID == "" {
 			b.ID = f.toolUseID.Text()
 		}
+		switch {
+		case b.ID == "":
+		case isServerCall(&b):
+			b.Half, b.Caller = furl.HalfCall, callerOf(f.caller)
+		case isServerResult(&b):
+			b.Half = furl.HalfAnswer
+		}
 		b.Text, b.Signature = readWords(span.Of(buf))
 		h := handling(f.typ, span.Of(buf))
 		b.Fixed = h.Fixed()
@@ -220,6 +231,10 @@ func decodeBlock(r *rawjson.Reader, buf []byte, depth int) (furl.Block, rawjson.
 	}
 	return b, span
 }
+
+// callerOf returns the id of the server tool call whose program made a call:
+// "caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_…"}.
+func callerOf(v rawjson.Value) string { return rawjson.Unquote(rawjson.Field(v.Raw, "tool_id")) }
 
 // readName reads a role or type. The usual ones cost no allocation.
 func readName(r *rawjson.Reader) string {

@@ -255,10 +255,14 @@ func isCompaction(b *furl.Block) bool {
 // isServerTool reports whether the block is a tool call run by the provider,
 // or its result.
 func isServerTool(b *furl.Block) bool {
-	return b.Kind == furl.KindOpaque && (isServerCall(b) || strings.HasSuffix(b.Name, "_tool_result"))
+	return b.Kind == furl.KindOpaque && (isServerCall(b) || isServerResult(b))
 }
 
-func isServerCall(b *furl.Block) bool { return b.Name == "server_tool_use" || b.Name == "mcp_tool_use" }
+// isServerCall reports whether an opaque block is a call run by the provider:
+// server_tool_use, mcp_tool_use, and types of that form that furl does not know.
+func isServerCall(b *furl.Block) bool { return strings.HasSuffix(b.Name, "_tool_use") }
+
+func isServerResult(b *furl.Block) bool { return strings.HasSuffix(b.Name, "_tool_result") }
 
 func first(m *furl.Message) *furl.Block {
 	if len(m.Blocks) == 0 {

@@ -27,6 +27,10 @@ func calls(ids ...string) string {
 	return `{"role":"assistant","content":[` + strings.Join(parts, ",") + `]}`
 }
 
+func byProgram(id string) string {
+	return `{"type":"tool_use","id":"` + id + `","name":"f","input":{},"caller":{"type":"code_execution_20250825","tool_id":"p1"}}`
+}
+
 func result(id string) string {
 	return `{"type":"tool_result","tool_use_id":"` + id + `","content":"r"}`
 }
@@ -55,6 +59,8 @@ const (
 	redacted = `{"type":"redacted_thinking","data":"QUI="}`
 	search   = `{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"q"}}`
 	found    = `{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}`
+	program  = `{"type":"server_tool_use","id":"p1","name":"code_execution","input":{"code":"x()"}}`
+	ran      = `{"type":"code_execution_tool_result","tool_use_id":"p1","content":{}}`
 	thinking = `"thinking":{"type":"enabled","budget_tokens":1024},`
 )
 
@@ -94,6 +100,10 @@ func TestValidateAccepts(t *testing.T) {
 		{"server tool", plain, list(u, assistant(search+","+found+","+word), u)},
 		{"paused server tool", plain, list(u, assistant(search))},
 		{"server tool that waits for the client", plain, list(u, assistant(search+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), assistant(found+","+word), u)},
+		{"a server tool in each of several rounds", plain, list(u, assistant(search+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"),
+			assistant(found+`,`+strings.Replace(search, "s1", "s2", 1)+`,{"type":"tool_use","id":"b","name":"f","input":{}}`), results("b"))},
+		{"a program that calls tools over several rounds", plain, list(u, assistant(program+","+byProgram("a")), results("a"), assistant(byProgram("b")), results("b"), assistant(ran+","+word), u)},
+		{"a program that waits for its second round", plain, list(u, assistant(program+","+byProgram("a")), results("a"), assistant(byProgram("b")), results("b"))},
 		{"thinking first in the loop", requires, `{` + thinking + `"messages":[` + u + "," + assistant(thought+`,{"type":"tool_use","id":"a","name":"f","input":{}}`) + "," + results("a") + `]}`},
 		{"thinking at the beginning of the loop only", requires, `{` + thinking + `"messages":[` +
 			strings.Join([]string{u, assistant(redacted + `,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), calls("b"), results("b")}, ",") + `]}`},
@@ -193,6 +203,12 @@ func TestValidateRefuses(t *testing.T) {
 			"messages.1.content.0: unexpected `tool_use_id` found in `web_search_tool_result` blocks: s1. Each `web_search_tool_result` block must have a corresponding `server_tool_use` block before it."},
 		{"server call without its result", plain, list(u, assistant(search+","+word), u, a, u),
 			"messages.1: `web_search` tool use with id `s1` was found without a corresponding `web_search_tool_result` block"},
+		{"text of the user between a server call and its result", plain, list(u, assistant(search+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), u, assistant(found+","+word), u),
+			"messages.1: `web_search` tool use with id `s1` was found without a corresponding `web_search_tool_result` block"},
+		{"text after the client's results", plain, list(u, assistant(search+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), user(result("a")+","+word)),
+			"messages.1: `web_search` tool use with id `s1` was found without a corresponding `web_search_tool_result` block"},
+		{"text between the rounds of a program", plain, list(u, assistant(program+","+byProgram("a")), results("a"), assistant(byProgram("b")), user(result("b")+","+word)),
+			"messages.1: `code_execution` tool use with id `p1` was found without a corresponding `code_execution_tool_result` block"},
 		{"mcp result without its call", plain, list(u, assistant(`{"type":"mcp_tool_result","tool_use_id":"m1","content":[]},`+word), u),
 			"messages.1.content.0: unexpected `tool_use_id` found in `mcp_tool_result` blocks: m1. Each `mcp_tool_result` block must have a corresponding `mcp_tool_use` block before it."},
 

@@ -123,24 +123,44 @@ func (p *pairs) missing() *protocol.Refusal {
 }
 
 // serverTools checks that a call run by the provider and its result are both
-// present, the call first. They need not be in one message: a call that waits
-// for a client tool gets its result in a later one. The last message may be a
-// paused turn.
+// present, the call first. They need not be in one message: if the reply also
+// calls a tool of the client, the provider runs its own call once it has the
+// client's results, and the result begins the next reply. A program that calls
+// tools of the client (programmatic tool calling) waits for as many rounds as it
+// needs. Until the result is there, messages of the user contain results only.
+//
+// Sources: Anthropic, "Server tools", turns that mix server and client tools, and
+// "Programmatic tool calling" (2026-11); anthropic-sdk-typescript issue 1090.
 func (v *validator) serverTools() *protocol.Refusal {
 	type place struct{ msg, block int }
 	var open map[string]place
 	list := v.req.Messages
-	newest := len(list) - 1
-	for newest > 0 && list[newest].Role != furl.RoleAssistant {
-		newest--
+	missing := func() *protocol.Refusal {
+		at, id := place{len(list), 0}, ""
+		for k, p := range open {
+			if p.msg < at.msg || p.msg == at.msg && p.block < at.block {
+				at, id = p, k
+			}
+		}
+		b := &list[at.msg].Blocks[at.block]
+		name, result := rawFields(&list[at.msg], b).name.Text(), strings.TrimSuffix(b.Name, "use")+"result"
+		if b.Name == "server_tool_use" {
+			if result = name + "_tool_result"; isSearchTool(name) {
+				result = searchResult
+			}
+		}
+		return refuse("messages.%d: `%s` tool use with id `%s` was found without a corresponding `%s` block", at.msg, name, id, result)
 	}
 	for i := range list {
 		for j := range list[i].Blocks {
 			b := &list[i].Blocks[j]
-			if b.Kind != furl.KindOpaque || !isServerTool(b) {
+			switch {
+			case b.Kind != furl.KindOpaque || !isServerTool(b):
+				if len(open) > 0 && list[i].Role == furl.RoleUser && b.Kind != furl.KindResult {
+					return missing()
+				}
 				continue
-			}
-			if isServerCall(b) {
+			case isServerCall(b):
 				if open == nil {
 					open = make(map[string]place)
 				}
@@ -158,22 +178,5 @@ func (v *validator) serverTools() *protocol.Refusal {
 			delete(open, b.ID)
 		}
 	}
-	at := place{newest, 0}
-	id := ""
-	for k, p := range open {
-		if p.msg < at.msg || p.msg == at.msg && p.msg < newest && p.block < at.block {
-			at, id = p, k
-		}
-	}
-	if id == "" {
-		return nil
-	}
-	b := &list[at.msg].Blocks[at.block]
-	name, result := rawFields(&list[at.msg], b).name.Text(), "mcp_tool_result"
-	if b.Name == "server_tool_use" {
-		if result = name + "_tool_result"; isSearchTool(name) {
-			result = searchResult
-		}
-	}
-	return refuse("messages.%d: `%s` tool use with id `%s` was found without a corresponding `%s` block", at.msg, name, id, result)
+	return nil
 }

@@ -36,6 +36,20 @@ var otherOutputs = map[string]string{
 	"mcp_approval_response": "mcp_approval_request",
 }
 
+// halves are the opaque items that are halves of pairs. The provider runs a
+// program; the calls that it makes (caller) and their outputs are between the two.
+var halves = map[string]furl.Half{
+	"program":              furl.HalfCall,
+	"program_output":       furl.HalfAnswer,
+	"computer_call":        furl.HalfCall,
+	"computer_call_output": furl.HalfAnswer,
+	"tool_search_call":     furl.HalfCall,
+	"tool_search_output":   furl.HalfAnswer,
+	"mcp_approval_request": furl.HalfCall,
+
+	"mcp_approval_response": furl.HalfAnswer,
+}
+
 // argField is a field that may contain a call's arguments.
 type argField int
 
@@ -51,7 +65,7 @@ const (
 // outcome.
 var (
 	itemNames = rawjson.NewNames("type", "role", "name", "status", "id", "call_id", "approval_request_id", "arguments", "input",
-		"action", "operation", "encrypted_content", "content", "summary", "output")
+		"action", "operation", "encrypted_content", "content", "summary", "output", "caller")
 	shellNames   = rawjson.NewNames("stdout", "stderr", "outcome")
 	outcomeNames = rawjson.NewNames("type", "exit_code")
 )
@@ -64,6 +78,7 @@ type itemScan struct {
 
 	typ, role, name, status    string
 	id, callID, approval       string
+	caller                     string // id of the program that made a call
 	content, output, encrypted value
 	args                       [argFields]value
 	parts                      []part // if content is a list
@@ -129,6 +144,8 @@ func (s *itemScan) field(b []byte, r *rawjson.Reader, key string) {
 		s.content, s.parts = readList(b, r, s.base, s.parts)
 	case "summary":
 		_, s.summary = readList(b, r, s.base, s.summary)
+	case "caller":
+		s.caller = rawjson.Unquote(rawjson.Field(r.Raw(), "caller_id"))
 	case "output":
 		s.output, s.outputs = readList(b, r, s.base, s.outputs)
 	}
@@ -197,7 +214,7 @@ func (s *itemScan) reasoning(raw []byte) furl.Block {
 }
 
 func (s *itemScan) call(raw []byte, args argField, tool string) furl.Block {
-	bl := furl.Block{Kind: furl.KindCall, ID: s.pairID(), Name: s.name, End: len(raw)}
+	bl := furl.Block{Kind: furl.KindCall, ID: s.pairID(), Name: s.name, Caller: s.caller, End: len(raw)}
 	if bl.Name == "" {
 		bl.Name = tool
 	}
@@ -325,6 +342,10 @@ func (s *itemScan) opaque(raw []byte) furl.Block {
 	if s.approval != "" {
 		bl.ID = s.approval
 	}
+	// A search that the provider runs has no call_id, and its items follow each other.
+	if half := halves[s.typ]; s.callID != "" || s.approval != "" || s.typ == "mcp_approval_request" {
+		bl.Half, bl.Caller = half, s.caller
+	}
 	var w words
 	w.walk(rawjson.NewReader(raw), "", 0)
 	bl.Text, bl.Signature = w.text.String(), w.secret
@@ -333,6 +354,8 @@ func (s *itemScan) opaque(raw []byte) furl.Block {
 		bl.Text, bl.Signature = string(raw), 0 // as large as a tool in the preamble
 	}
 	switch s.typ {
+	case "program_output": // elsewhere a result is an image
+		bl.Text, bl.Signature = rawjson.Unquote(rawjson.Field(raw, "result")), 0
 	case "computer_call_output":
 		if url := rawjson.Field(s.output.Of(raw), "image_url"); len(url) > 0 {
 			bl.Media, bl.Signature = []furl.Media{mediaOf(furl.KindImage, url)}, 0

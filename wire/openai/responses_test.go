@@ -59,12 +59,16 @@ func TestResponsesDecodeMessage(t *testing.T) {
 		{"compaction trigger", `{"type":"compaction_trigger"}`, furl.RoleUser, []furl.Block{opaque("compaction_trigger", "", "", 0)}},
 		{"reference", `{"type":"item_reference","id":"rs_1"}`, furl.RoleAssistant, []furl.Block{opaque("item_reference", "rs_1", "", 0)}},
 		{"web search", `{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"go iterators"}}`, furl.RoleAssistant, []furl.Block{opaque("web_search_call", "ws_1", "go iterators", 0)}},
-		{"tool search", `{"type":"tool_search_output","call_id":"c1","tools":[{"name":"found"}]}`, furl.RoleTool, []furl.Block{fixed(opaque("tool_search_output", "c1", `{"type":"tool_search_output","call_id":"c1","tools":[{"name":"found"}]}`, 0))}},
-		{"approval", `{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true}`, furl.RoleTool, []furl.Block{opaque("mcp_approval_response", "mcpr_1", "mcpr_1", 0)}},
+		{"tool search", `{"type":"tool_search_output","call_id":"c1","tools":[{"name":"found"}]}`, furl.RoleTool, []furl.Block{half(furl.HalfAnswer, fixed(opaque("tool_search_output", "c1", `{"type":"tool_search_output","call_id":"c1","tools":[{"name":"found"}]}`, 0)))}},
+		{"approval", `{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true}`, furl.RoleTool, []furl.Block{half(furl.HalfAnswer, opaque("mcp_approval_response", "mcpr_1", "mcpr_1", 0))}},
 		{"screenshot", `{"type":"computer_call_output","call_id":"c1","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,` + onePixel + `"}}`, furl.RoleTool,
-			[]furl.Block{{Kind: furl.KindOpaque, Name: "computer_call_output", ID: "c1", Media: []furl.Media{{Kind: furl.KindImage, Type: "image/png", Bytes: len(onePixel), Width: 1, Height: 2}}}}},
+			[]furl.Block{{Kind: furl.KindOpaque, Half: furl.HalfAnswer, Name: "computer_call_output", ID: "c1", Media: []furl.Media{{Kind: furl.KindImage, Type: "image/png", Bytes: len(onePixel), Width: 1, Height: 2}}}}},
 		{"generated image", `{"type":"image_generation_call","id":"ig_1","status":"completed","result":"` + onePixel + `"}`, furl.RoleAssistant,
 			[]furl.Block{{Kind: furl.KindOpaque, Name: "image_generation_call", ID: "ig_1", Media: []furl.Media{{Kind: furl.KindImage, Type: "image/png", Bytes: len(onePixel), Width: 1, Height: 2}}}}},
+		{"program", `{"type":"program","id":"prog_1","call_id":"p1","code":"x()","fingerprint":"f1"}`, furl.RoleAssistant, []furl.Block{half(furl.HalfCall, opaque("program", "p1", "x()\nf1", 0))}},
+		{"call by a program", `{"type":"function_call","call_id":"c1","name":"f","arguments":"{}","caller":{"type":"program","caller_id":"p1"}}`, furl.RoleAssistant, []furl.Block{{Kind: furl.KindCall, ID: "c1", Name: "f", Args: []byte("{}"), Caller: "p1"}}},
+		{"program output", `{"type":"program_output","id":"out_1","call_id":"p1","result":"done","status":"completed"}`, furl.RoleAssistant, []furl.Block{half(furl.HalfAnswer, opaque("program_output", "p1", "done", 0))}},
+		{"a search that the provider runs", `{"type":"tool_search_call","id":"tsc_1","execution":"server","call_id":null,"status":"completed","arguments":{"q":"x"}}`, furl.RoleAssistant, []furl.Block{opaque("tool_search_call", "tsc_1", "server\nx", 0)}},
 		{"a type of the future", `{"type":"thing","id":"th_1","deep":{"deeper":["words"]},"n":1}`, "", []furl.Block{fixed(opaque("thing", "th_1", "words", 0))}},
 		{"a type of the future with a role", `{"type":"thing","id":"th_1","role":"developer"}`, furl.RoleDeveloper, []furl.Block{fixed(opaque("thing", "th_1", "", 0))}},
 		{"tools in the list", `{"type":"additional_tools","role":"developer","tools":[]}`, furl.RoleDeveloper, []furl.Block{fixed(opaque("additional_tools", "", `{"type":"additional_tools","role":"developer","tools":[]}`, 0))}},
@@ -154,4 +158,9 @@ func TestWordsAreBounded(t *testing.T) {
 	if m := message(t, Responses, `{"type":"thing","a":`+strings.Repeat(`{"a":`, 100)+`"deep"`+strings.Repeat(`}`, 100)+`}`); m.Blocks[0].Text != "" {
 		t.Errorf("text from a depth of 100: %q", m.Blocks[0].Text)
 	}
+}
+
+func half(h furl.Half, b furl.Block) furl.Block {
+	b.Half = h
+	return b
 }

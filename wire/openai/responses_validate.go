@@ -2,6 +2,7 @@ package openai
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/furlhq/furl"
@@ -65,9 +66,13 @@ func (responses) Validate(req *protocol.Request, m furl.Model) error {
 // after its call.
 func validOrder(items []furl.Message, open bool) *protocol.Refusal {
 	waiting := make(map[string]int) // id of a call to the number of calls without output
+	var programs programs
 	for i := range items {
 		for b := range items[i].Blocks {
 			bl := &items[i].Blocks[b]
+			if r := programs.check(&items[i], bl, open); r != nil {
+				return r
+			}
 			switch call, answers := pairOf(bl); {
 			case bl.Kind == furl.KindOpaque && bl.Name == "item_reference":
 				open = true
@@ -89,6 +94,39 @@ func validOrder(items []furl.Message, open bool) *protocol.Refusal {
 				return refuse("", "input", "No tool output found for %s %s.", typeName(&items[i], "function_call"), bl.ID)
 			}
 		}
+	}
+	return nil
+}
+
+// programs are the programs of a list so far: whether they wait for their output.
+//
+// The provider documents that a program and its program_output are sent back
+// unchanged, and that a call of a program names it (OpenAI, "Programmatic Tool
+// Calling", 2026-11; openai-agents-python pull request 3833). That it refuses a
+// list with one of them missing, and its texts, are assumptions.
+type programs struct {
+	known   map[string]bool
+	waiting []string // ids of those without output, oldest first
+}
+
+func (p *programs) check(m *furl.Message, bl *furl.Block, open bool) *protocol.Refusal {
+	switch {
+	case bl.Kind == furl.KindOpaque && bl.Name == "program":
+		if p.known == nil {
+			p.known = make(map[string]bool)
+		}
+		p.known[bl.ID] = true
+		p.waiting = append(p.waiting, bl.ID)
+	case bl.Kind == furl.KindOpaque && bl.Name == "program_output":
+		if at := slices.Index(p.waiting, bl.ID); at >= 0 {
+			p.waiting = slices.Delete(p.waiting, at, at+1)
+		} else if !open {
+			return refuse("", "input", "No program found for program output with call_id %s.", bl.ID)
+		}
+	case bl.Caller != "" && !open && !p.known[bl.Caller]:
+		return refuse("", "input", "No program found for %s with call_id %s.", typeName(m, "function_call"), bl.ID)
+	case m.Role == furl.RoleUser && len(p.waiting) > 0:
+		return refuse("", "input", "No program output found for program %s.", p.waiting[0])
 	}
 	return nil
 }

@@ -117,11 +117,16 @@ func TestResponsesValidate(t *testing.T) {
 		return `{"type":"function_call","call_id":"` + id + `","name":"f","arguments":"{}"}`
 	}
 	out := func(id string) string { return `{"type":"function_call_output","call_id":"` + id + `","output":"r"}` }
+	byProgram := func(id string) string {
+		return `{"type":"function_call","call_id":"` + id + `","name":"f","arguments":"{}","caller":{"type":"program","caller_id":"p1"}}`
+	}
 	const (
 		user      = `{"role":"user","content":"u"}`
 		says      = `{"type":"message","id":"msg_1","role":"assistant","content":"a"}`
 		reasoning = `{"type":"reasoning","id":"rs_1","summary":[]}`
 		trigger   = `{"type":"compaction_trigger"}`
+		program   = `{"type":"program","id":"prog_1","call_id":"p1","code":"x()","fingerprint":"f1"}`
+		ran       = `{"type":"program_output","id":"out_1","call_id":"p1","result":"r","status":"completed"}`
 	)
 	list := func(items ...string) string { return `{"model":"m","input":[` + strings.Join(items, ",") + `]}` }
 	tests := []struct {
@@ -131,6 +136,11 @@ func TestResponsesValidate(t *testing.T) {
 	}{
 		{"a string", `{"input":"hi"}`, nil, false},
 		{"calls and outputs, also after text and out of order", list(user, reasoning, says, fc("c1"), fc("c2"), user, out("c2"), out("c1")), nil, false},
+		{"a program over two rounds", list(user, program, byProgram("c1"), out("c1"), byProgram("c2"), out("c2"), ran, says, user), nil, false},
+		{"a program that waits", list(user, program, byProgram("c1"), out("c1")), nil, false},
+		{"a program without output", list(user, program, byProgram("c1"), out("c1"), user), bad("", "input", "No program output found for program p1."), false},
+		{"a program's output without it", list(user, ran, user), bad("", "input", "No program found for program output with call_id p1."), false},
+		{"a program's call without it", list(user, byProgram("c1"), out("c1")), bad("", "input", "No program found for function call with call_id c1."), false},
 		{"the same id again", list(fc("c1"), out("c1"), fc("c1"), out("c1")), nil, false},
 		{"other families", list(`{"type":"custom_tool_call","call_id":"c1","name":"p","input":"x"}`, `{"type":"custom_tool_call_output","call_id":"c1","output":"r"}`,
 			`{"type":"local_shell_call","id":"l","call_id":"c2","action":{}}`, out("c2"), `{"type":"computer_call","id":"cu_1","call_id":"c3","action":{}}`, `{"type":"computer_call_output","call_id":"c3","output":{}}`), nil, false},
