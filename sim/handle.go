@@ -113,7 +113,7 @@ func (c *call) answer() error {
 	if c.fault != nil && c.fault.replaces() {
 		return c.answerWithFault()
 	}
-	if !c.sim.opts.NoAuth {
+	if !c.sim.opts.NoAuth && !c.route.open {
 		if refusal := c.api.authenticate(c.r); refusal != nil {
 			return refusal
 		}

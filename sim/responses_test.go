@@ -126,6 +126,9 @@ func TestModels(t *testing.T) {
 	if status, _ = get(t, http.MethodGet, srv.URL+"/v1/models/nothing"); status != 404 {
 		t.Errorf("status %d", status)
 	}
+	if status, _ = get(t, http.MethodHead, srv.URL+"/api/hello", "Authorization", ""); status != 200 {
+		t.Errorf("Claude Code's first request: status %d", status)
+	}
 	if status, _ = get(t, http.MethodGet, srv.URL+"/v1/messages"); status != 405 {
 		t.Errorf("status %d", status)
 	}

@@ -16,6 +16,8 @@ type route struct {
 	raw func(c *call) error
 	// compact answers with a summary.
 	compact bool
+	// open needs no credentials.
+	open    bool
 	missing bool
 }
 
@@ -26,6 +28,8 @@ var routes = map[string]*route{
 	"/v1/responses":              {method: http.MethodPost, api: responses{}},
 	"/v1/responses/compact":      {method: http.MethodPost, api: responses{}, compact: true},
 	"/v1/responses/input_tokens": {method: http.MethodPost, api: responses{}, count: responses{}.count},
+	// Claude Code 2.1.332 asks with HEAD at its start whether the provider can be reached.
+	"/api/hello": {method: http.MethodGet, api: messages{}, open: true, raw: func(c *call) error { return c.send([]byte(`{"message":"hello"}`)) }},
 }
 
 // findRoute returns the route of a request; for an unknown path a missing
