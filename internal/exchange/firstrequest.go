@@ -60,7 +60,8 @@ func (t *tx) storeFirstRequest(x *Exchange) {
 }
 
 // byRepeatedRequest returns the newest session that an equal request has
-// started recently and that has no reply, nil if there is none.
+// started recently and that has no reply, or only such as were cut off, nil if there is
+// none.
 func (a *Sessions) byRepeatedRequest(ctx context.Context, in *incoming) (*session.Session, error) {
 	msgs := in.req.Messages
 	if len(msgs) == 0 || in.hints.Hint != "" || firstReply(msgs) >= 0 || in.chains[len(msgs)-1].IsZero() {
@@ -98,7 +99,7 @@ func (a *Sessions) byRepeatedRequest(ctx context.Context, in *incoming) (*sessio
 // isRepeatable reports whether a request equal to the session's first one counts as
 // its repetition.
 func (t *tx) isRepeatable() bool {
-	if !t.hasNoReply() {
+	if !t.hasNoReply(true) {
 		return false
 	}
 	age := t.all.Options().Now().Sub(t.Log().At(furl.Seq(t.Log().Len())).At)
@@ -110,17 +111,25 @@ func (t *tx) isRepeatable() bool {
 func (t *tx) awaitsReply(in *incoming) bool {
 	began := t.Meta().Settings[settingFirstRequest]
 	return in.hints.Hint == "" && t.Meta().Hint == "" && t.Meta().ForkOf == "" &&
-		(began == "" || strings.HasSuffix(began, preambleFingerprint(in.req))) && t.hasNoReply()
+		(began == "" || strings.HasSuffix(began, preambleFingerprint(in.req))) && t.hasNoReply(false)
 }
 
-// hasNoReply reports whether the session has no reply, and none is in flight.
-func (t *tx) hasNoReply() bool {
+// hasNoReply reports whether the session has no reply, and none is in flight. With cut,
+// replies without a stop reason do not count: those that were cut off.
+func (t *tx) hasNoReply(cut bool) bool {
 	if len(t.pending) > 0 || t.Log().Len() == 0 {
 		return false
 	}
+	ended := true // the newest exchange
 	for _, r := range t.Log().Records(0) {
-		if m, ok := r.Body.(*furl.Message); ok && (m.Role == furl.RoleAssistant || m.HasOwn()) {
-			if _, own := answerIn(m); !own {
+		switch b := r.Body.(type) {
+		case *furl.Exchange:
+			ended = b.Stop != ""
+		case *furl.Message:
+			if b.Role != furl.RoleAssistant && !b.HasOwn() || cut && !ended && r.By == furl.Upstream {
+				continue
+			}
+			if _, own := answerIn(b); !own {
 				return false
 			}
 		}

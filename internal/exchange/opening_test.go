@@ -69,7 +69,7 @@ func (o *openings) want(c *client, s *session.Session, what string) {
 }
 
 // A first request that is sent again is recorded in the session that it began,
-// if it got no answer and there is nothing to say that it is another's.
+// if it got no whole answer and there is nothing to say that it is another's.
 func TestFirstRequestAgain(t *testing.T) {
 	after := func(o *openings, d time.Duration) { o.now = o.now.Add(d) }
 	for name, play := range map[string]func(o *openings, s *session.Session) *session.Session{
@@ -153,7 +153,7 @@ func (o *openings) cutOff(s *session.Session) *session.Session {
 		o.t.Errorf("the first repetition is in another session")
 	}
 	o.now = o.now.Add(time.Second)
-	return nil
+	return s
 }
 
 // Requests that are alike and under way at the same time are conversations of
