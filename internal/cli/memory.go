@@ -11,7 +11,7 @@ import (
 const (
 	gatewayMemory = 1200 << 20
 	commandMemory = 400 << 20
-	// sessionMemory is session.Options.MaxMemory for commands.
+	// sessionMemory is session.Options.MaxMemory of furl mcp.
 	sessionMemory = 256 << 20
 )
 

@@ -18,7 +18,6 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/encrypted"
-	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/postgres"
@@ -192,10 +191,8 @@ func (f *storeFlags) sessions(store storage.Store) (*session.Sessions, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.LastWindow, o.MaxMemory = true, sessionMemory
-	if _, ok := store.(*inmem.Store); ok {
-		o.MaxMemory = math.MaxInt64 // reading the recording had a limit already
-	}
+	// A session of any size can be shown, exported and deleted: a command opens one or few.
+	o.LastWindow, o.MaxMemory = true, math.MaxInt64
 	if o.Vectors, err = vectorsOf(store, c); err != nil {
 		return nil, err
 	}
