@@ -73,7 +73,7 @@ test-clients-all: clients
 
 # What the newest releases of all clients send that docs/internals/shapes.md does not list.
 drift:
-	@dir=`mktemp -d` && trap 'rm -rf "$$dir"' EXIT && mkdir "$$dir/all" && \
+	@dir=`mktemp -d` && trap 'rm -rf "$$dir"' EXIT && mkdir "$$dir/all" && cp $(npm)/*.mjs "$$dir" && \
 	for sub in . all; do sed 's/": "[0-9][^"]*"/": "latest"/' $(npm)/$$sub/package.json >"$$dir/$$sub/package.json" && \
 	(cd "$$dir/$$sub" && npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error) || exit 1; done && \
 	FURL_CLIENTS="$$dir" $(GO) test -count=1 -tags clients_all -timeout 1h -run 'TestDrift$$' -v ./internal/clienttest

@@ -114,7 +114,7 @@ func drifters() []coder {
 			list = append(list, coder{
 				name: strings.TrimSpace(c.name + " sdk " + stream),
 				program: func(t testing.TB) []string {
-					script, err := filepath.Abs(filepath.Join("testdata", c.script))
+					script, err := filepath.Abs(filepath.Join(clients(), c.script))
 					if err != nil {
 						t.Fatal(err)
 					}
