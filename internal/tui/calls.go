@@ -50,7 +50,7 @@ func callLines(c agent.Call, result *tool.Result, took time.Duration, width int,
 			}
 		}
 	}
-	if took >= 50*time.Millisecond {
+	if took >= 500*time.Millisecond { // less says nothing about a tool
 		head = append(head, seconds(took))
 	}
 	title, details := head[0], strings.Join(head[1:], " "+sg.dot+" ")

@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 		emit(agent.CallWriting{ID: "1", Name: "read_file"})
 		emit(agent.Replied{Text: "…", Stop: "tool_use"})
 		emit(agent.CallStarted{Call: call})
-		emit(agent.CallResult{Call: call, Result: tool.Text(strings.Repeat("line\n", 120)), Took: 200 * time.Millisecond})
+		emit(agent.CallResult{Call: call, Result: tool.Text(strings.Repeat("line\n", 120)), Took: 1200 * time.Millisecond})
 		emit(agent.Context{Event: event.Compacted{Number: 1, MessagesArchived: 45, ContextSizeBefore: 170000, Summary: "We\n  fixed it."}})
 		emit(agent.Context{Event: event.ContextUsage{CurrentSize: 20000, Limit: 200000}})
 		emit(agent.TextDelta{Text: "Done."})
@@ -48,7 +48,7 @@ I read the file.
 
 Then I fix it.
 
-⏺ read_file main.go · 120 lines · 0.2s
+⏺ read_file main.go · 120 lines · 1.2s
 
  ▤ Context Compacted #1 — 45 messages archived, ~150,000 tokens freed
 
