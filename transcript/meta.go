@@ -30,6 +30,9 @@ func (rec *Recording) Meta(s *Session) storage.Meta {
 // Answered returns the largest prompt in tokens that the recording has an answer to, for
 // each model by its name in requests. The window of a model is at least as large.
 func (s *Session) Answered() map[string]int {
+	if s.Log == nil {
+		return nil
+	}
 	largest := make(map[string]int)
 	for seq := furl.Seq(1); int(seq) <= s.Log.Len(); seq++ {
 		if ex, ok := s.Log.At(seq).Body.(*furl.Exchange); ok {
