@@ -41,8 +41,8 @@ func (s *State) group(i int, m *Message) {
 	case !m.Role.Known() && last >= 0 && s.groups[last].kind == UnitStep,
 		m.Role == RoleAssistant && last >= 0 && s.groups[last].kind == UnitStep &&
 			(!s.groups[last].results || s.isOpen(last) || !s.msgs[i-1].Role.Known()):
-		// What says for nobody to speak may belong to what is before it and to what
-		// comes after it.
+		// A message without a role may belong to the messages before it and to those
+		// after it.
 		s.groups[last].last = i
 		s.groupOf = append(s.groupOf, last)
 	case (m.Role == RoleTool || m.observes()) && last >= 0 && s.groups[last].kind == UnitStep:

@@ -129,7 +129,7 @@ func (l *Log) Records(after Seq) []Record {
 }
 
 // Rewind makes a record the head, or the step boundary before it
-// (State.Boundary); 0 begins anew. Where a client or the provider goes on, the
+// (State.Boundary); 0 starts a new root. Where a client or the provider goes on, the
 // boundary may be a record at which the provider has still to answer a call that
 // it runs (State.AwaitsProvider). The Parent of the returned Head record is
 // the new head. Later records stay on a branch to which a Rewind can return.

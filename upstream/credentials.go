@@ -48,7 +48,7 @@ var google = &vendor{
 }
 
 // chatGPT is the backend for people who signed in with ChatGPT. Its credentials are
-// tokens of such a login, which no other host gets; API keys are none.
+// tokens of such a login. They are sent to no other host, and API keys are not sent there.
 var chatGPT = &vendor{name: ChatGPT, hosts: []string{"chatgpt.com", ".chatgpt.com"}, headers: []string{headerAuthorization}, refused: []string{"sk-"}}
 
 // ChatGPT is the name of the vendor whose credentials are logins with ChatGPT.

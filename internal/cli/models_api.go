@@ -13,7 +13,7 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// modelsFile is the path of what providers have said about models, "" if there is no data
+// modelsFile is the path of the file with what models APIs returned, "" if there is no data
 // folder.
 func modelsFile() string {
 	dir, err := config.DataDir()

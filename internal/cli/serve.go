@@ -150,7 +150,7 @@ type settings struct {
 	providers map[string]*upstream.Client // by address
 	gateway   atomic.Pointer[gateway.Gateway]
 	retention atomic.Pointer[session.Retention]
-	// askedProviders are those that are asked about models; without addresses: none.
+	// askedProviders are the providers whose models APIs furl requests; none if empty.
 	askedProviders atomic.Pointer[gateway.Upstreams]
 	level          slog.LevelVar
 }

@@ -115,7 +115,7 @@ func (t *tx) awaitsReply(in *incoming) bool {
 }
 
 // hasNoReply reports whether the session has no reply, and none is in flight. With cut,
-// replies without a stop reason do not count: those that were cut off.
+// replies that were cut off, which have no stop reason, do not count.
 func (t *tx) hasNoReply(cut bool) bool {
 	if len(t.pending) > 0 || t.Log().Len() == 0 {
 		return false
