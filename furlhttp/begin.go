@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -129,7 +130,7 @@ func deployment(path string) string {
 
 // isAuxiliary reports whether a request is auxiliary, such as one for a title:
 // it has the id of a conversation and is not part of it. Such requests have no
-// tools and no assistant message. A chat without tools also starts like this;
+// tools, neither beside the messages nor defined in them, and no assistant message. A chat without tools also starts like this;
 // it is recorded from its second request on, which repeats the first. A
 // client's own request for a summary is not auxiliary: it has the history, so
 // it is a branch of the session and needs the session's reductions to fit.
@@ -138,7 +139,8 @@ func isAuxiliary(req *protocol.Request, h protocol.Hints) bool {
 		return false
 	}
 	for i := range req.Messages {
-		if req.Messages[i].Role == furl.RoleAssistant || req.Messages[i].HasCompaction() {
+		m := &req.Messages[i]
+		if m.Role == furl.RoleAssistant || m.HasCompaction() || slices.ContainsFunc(m.Blocks, func(b furl.Block) bool { return b.Fixed }) {
 			return false
 		}
 	}

@@ -88,6 +88,32 @@ func TestPassed(t *testing.T) {
 	}
 }
 
+// Codex with its default model sends its tools as an item of the input and not beside it. Its
+// first request is that of a conversation all the same.
+func TestFirstRequestWithToolsInTheInput(t *testing.T) {
+	const tools = `{"type":"additional_tools","role":"developer","tools":[{"type":"custom","name":"exec"}]},`
+	for items, want := range map[string]bool{tools: true, "": false} {
+		recorded := false
+		tr := furlhttp.New(sessions(t, session.Options{}), &furlhttp.Options{
+			Base:  newProvided(strings.NewReader(whole)),
+			Hooks: furlhttp.Hooks{Prepared: func(*session.Exchange) { recorded = true }},
+		})
+		body := `{"model":"gpt-6.2-sol","store":false,"input":[` + items + `{"type":"message","role":"user","content":"Hi."}]}`
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://provider/v1/responses", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Session-Id", "s")
+		resp, err := tr.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil || recorded != want {
+			t.Errorf("with %q before the user's message: recorded %v, want %v; %v", items, recorded, want, err)
+		}
+	}
+}
+
 // closing is a body that counts how often it is closed.
 type closing struct {
 	io.Reader
