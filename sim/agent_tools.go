@@ -16,6 +16,7 @@ import (
 type tool struct {
 	name   string
 	schema schema
+	script bool // the input is a script that calls other tools
 }
 
 // schema is the part of JSON Schema that the agent supports.
@@ -42,15 +43,14 @@ var (
 // tools lists the tools that the agent may call, only those of the best kind.
 func (a *Agent) tools(req *protocol.Request) []tool {
 	var all, good, best []tool
-	for i := range req.Preamble {
-		b := &req.Preamble[i]
+	for _, b := range slices.Concat(req.Preamble, toolsInList(req)) {
 		if b.Kind != furl.KindOpaque || b.ID == "" || b.Name != "custom" && b.Name != "function" {
 			continue
 		}
 		if len(a.opts.Only) > 0 && !slices.Contains(a.opts.Only, b.ID) {
 			continue
 		}
-		t, ok := readTool(b)
+		t, ok := readTool(&b)
 		if !ok {
 			continue
 		}
@@ -80,11 +80,39 @@ func (a *Agent) tools(req *protocol.Request) []tool {
 	return all
 }
 
+// toolsInList returns the tools that items of the list define, as Codex sends them with
+// its default model, in the form of a preamble's.
+func toolsInList(req *protocol.Request) (tools []furl.Block) {
+	var read func(list []byte, nested bool)
+	read = func(list []byte, nested bool) {
+		r := rawjson.NewReader(list)
+		if r.Kind() != '[' {
+			return
+		}
+		for range r.Elements() {
+			raw := r.Raw()
+			if typ := stringField(raw, "type"); typ == "namespace" && !nested {
+				read(rawjson.Field(raw, "tools"), true)
+			} else {
+				tools = append(tools, furl.Block{Kind: furl.KindOpaque, ID: stringField(raw, "name"), Name: typ, Text: string(raw)})
+			}
+		}
+	}
+	for i := range req.Messages {
+		if m := &req.Messages[i]; len(m.Blocks) == 1 && m.Blocks[0].Name == "additional_tools" {
+			read(rawjson.Field(m.Raw, "tools"), false)
+		}
+	}
+	return tools
+}
+
 // readTool reads a tool's definition in any of the formats. A custom tool has
-// no schema and is skipped.
+// no schema and is skipped, except one that runs scripts that call a tool for commands, as
+// in Codex 0.171.
 func readTool(b *furl.Block) (tool, bool) {
 	var def struct {
 		Type       string          `json:"type"`
+		About      string          `json:"description"`
 		Schema     json.RawMessage `json:"input_schema"`
 		Parameters json.RawMessage `json:"parameters"`
 		Function   struct {
@@ -93,8 +121,11 @@ func readTool(b *furl.Block) (tool, bool) {
 		Format json.RawMessage `json:"format"`
 		Custom json.RawMessage `json:"custom"`
 	}
-	if json.Unmarshal([]byte(b.Text), &def) != nil || def.Format != nil || def.Custom != nil {
+	if json.Unmarshal([]byte(b.Text), &def) != nil {
 		return tool{}, false
+	}
+	if def.Format != nil || def.Custom != nil {
+		return tool{name: b.ID, script: true}, strings.Contains(def.About, "tools.exec_command")
 	}
 	t := tool{name: b.ID}
 	for _, raw := range []json.RawMessage{def.Schema, def.Parameters, def.Function.Parameters} {
@@ -113,6 +144,9 @@ func (a *Agent) arguments(t *tool, step int, rng *rand.Rand) []byte {
 		}
 	}
 	m := maker{lines: a.opts.Lines * min(step, 50), step: step, rng: rng}
+	if t.script {
+		return str(fmt.Sprintf("const r = await tools.exec_command({cmd: %s});\ntext(r.output);\n", str(m.command())))
+	}
 	args := make(map[string]any)
 	for _, name := range t.schema.Required {
 		if p, ok := t.schema.Properties[name]; ok && len(args) < 50 {

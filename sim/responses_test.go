@@ -255,6 +255,23 @@ func TestNamespacedTool(t *testing.T) {
 	}
 }
 
+// Codex with its default model defines its tools in the input. The only one that the agent
+// calls takes a script.
+func TestToolsInTheInput(t *testing.T) {
+	_, srv := serve(t, nil)
+	a := post(t, srv, "/v1/responses", `{"model":"gpt-6.2-sol","store":false,"input":[{"type":"additional_tools","role":"developer","tools":[`+
+		`{"type":"namespace","name":"functions","tools":[{"type":"custom","name":"exec","description":"Runs scripts, such as await tools.exec_command(…).","format":{"type":"text"}},`+
+		`{"type":"custom","name":"note","description":"Notes a text.","format":{"type":"text"}}]}]},{"role":"user","content":"Look around."}]}`)
+	var r struct {
+		Output []struct{ Type, Name, Input string }
+	}
+	mustJSON(t, a.body, &r)
+	last := r.Output[len(r.Output)-1]
+	if a.status != 200 || last.Type != "custom_tool_call" || last.Name != "exec" || !strings.Contains(last.Input, `tools.exec_command({cmd: "seq 1 `) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
 // Codex compresses its requests with zstd if its user signed in with ChatGPT.
 func TestCompressedRequest(t *testing.T) {
 	z, err := zstd.NewWriter(nil)

@@ -28,7 +28,7 @@ func TestDrift(t *testing.T) {
 	found := newShapes()
 	var mu sync.Mutex
 	for _, c := range drifters() {
-		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
+		t.Run(strings.NewReplacer(" ", "-", ",", "").Replace(c.name), func(t *testing.T) {
 			program := c.program(t)
 			st := newFixture(t, options{window: 900_000, steps: 3})
 			gateway, err := url.Parse(st.url)
@@ -61,7 +61,7 @@ func TestDrift(t *testing.T) {
 				}
 			}
 			st.dump(t)
-			if len(st.sim.Requests()) < 4 {
+			if len(st.sim.Requests()) < 4 { // steps of two tasks
 				t.Errorf("%d requests\n%s", len(st.sim.Requests()), st.requests())
 			}
 			for _, r := range st.sim.Requests() {
@@ -110,26 +110,32 @@ func drifters() []coder {
 		}
 	}
 	for _, c := range sdks {
-		for _, stream := range []string{"", "1"} {
-			list = append(list, coder{
-				name: strings.TrimSpace(c.name + " sdk " + stream),
-				program: func(t testing.TB) []string {
-					script, err := filepath.Abs(filepath.Join(clients(), c.script))
-					if err != nil {
-						t.Fatal(err)
-					}
-					return []string{node(t), script}
-				},
-				env: func(st *fixture) []string {
-					return []string{
-						"OPENAI_BASE_URL=" + st.url + "/v1", "OPENAI_API_KEY=dummy", "ANTHROPIC_BASE_URL=" + st.url, "ANTHROPIC_API_KEY=dummy",
-						"MODEL=" + c.model, "API=" + c.api, "TASK=Work through the pieces.", "HISTORY=" + filepath.Join(st.home, "history.json"), "STREAM=" + stream,
-					}
-				},
-				first: func(string) []string { return nil },
-				again: func(string) []string { return nil },
-			})
-		}
+		list = append(list, script(c.name+" sdk", c.script, c.model, c.api, ""), script(c.name+" sdk, streamed", c.script, c.model, c.api, "1"))
+	}
+	for _, c := range histories {
+		list = append(list, script(c.name, c.script, c.model, "", ""))
 	}
 	return append(list, more...)
+}
+
+// script is a script with an SDK. It does one task, and another when it is run again.
+func script(name, file, model, api, stream string) coder {
+	none := func(string) []string { return nil }
+	return coder{
+		name: name,
+		program: func(t testing.TB) []string {
+			file, err := filepath.Abs(filepath.Join(clients(), file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return []string{node(t), file}
+		},
+		env: func(st *fixture) []string {
+			return []string{
+				"OPENAI_BASE_URL=" + st.url + "/v1", "OPENAI_API_KEY=dummy", "ANTHROPIC_BASE_URL=" + st.url, "ANTHROPIC_API_KEY=dummy",
+				"MODEL=" + model, "API=" + api, "TASK=Work through the pieces.", "HISTORY=" + filepath.Join(st.home, "history.json"), "STREAM=" + stream,
+			}
+		},
+		first: none, again: none,
+	}
 }

@@ -49,7 +49,7 @@ type options struct {
 func newFixture(t *testing.T, o options) *fixture {
 	t.Helper()
 	model := func(dir string) sim.Player {
-		return &player{dir: dir, steps: o.steps, agent: sim.NewAgent(&sim.AgentOptions{Steps: o.steps, Thinking: 60})}
+		return &player{dir: dir, agent: sim.NewAgent(&sim.AgentOptions{Steps: o.steps, Thinking: 60})}
 	}
 	if !o.recall {
 		return newFixtureOf(t, o.window, model)

@@ -1,16 +1,13 @@
 package clienttest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/protocol"
@@ -51,16 +48,11 @@ const pieces = 80
 type player struct {
 	agent *sim.Agent
 	dir   string
-	steps int // in each task
-	last  atomic.Int64
 }
 
 var callStep = regexp.MustCompile(`_(\d+)_\d+_(\d+)$`)
 
 func (p *player) Play(ctx context.Context, req *protocol.Request) (sim.Reply, error) {
-	if defines(req) {
-		return p.script(req)
-	}
 	reply, err := p.agent.Play(ctx, req)
 	if err != nil {
 		return reply, err
@@ -84,40 +76,6 @@ func (p *player) Play(ctx context.Context, req *protocol.Request) (sim.Reply, er
 	return reply, nil
 }
 
-// defines reports whether an item of the input defines the tools, as in Codex with its
-// default model.
-func defines(req *protocol.Request) bool {
-	return slices.ContainsFunc(req.Messages, func(m furl.Message) bool { return bytes.Contains(m.Raw, []byte(`"additional_tools"`)) })
-}
-
-var scriptStep = regexp.MustCompile(`^call_script_(\d+)$`)
-
-// script plays the next step with the one tool of Codex's default model: its input is a
-// script, which calls the other tools.
-func (p *player) script(req *protocol.Request) (sim.Reply, error) {
-	n := p.last.Load()
-	for _, b := range req.Messages[len(req.Messages)-1].Blocks {
-		if m := scriptStep.FindStringSubmatch(b.ID); m != nil {
-			var err error
-			if n, err = strconv.ParseInt(m[1], 10, 64); err != nil {
-				return sim.Reply{}, err
-			}
-			if n%int64(p.steps) == 0 {
-				return sim.Text(fmt.Sprintf("Done after %d steps.", n)), nil
-			}
-		}
-	}
-	n++
-	p.last.Store(n)
-	return sim.Reply{Blocks: []furl.Block{
-		{Kind: furl.KindThinking, Text: fmt.Sprintf("I run piece %d.", n)},
-		{
-			Kind: furl.KindCall, ID: fmt.Sprintf("call_script_%d", n), Name: "exec",
-			Args: mustJSON(fmt.Sprintf("const r = await tools.exec_command({cmd: %q});\ntext(r.output);\n", fmt.Sprintf("sh step.sh %d", n))),
-		},
-	}}, nil
-}
-
 // reader finds a tool of the request's that reads files, and its argument for
 // the path.
 func reader(req *protocol.Request) (name, arg string) {
@@ -137,6 +95,9 @@ func reader(req *protocol.Request) (name, arg string) {
 // withCommand puts a command into a call's arguments, whatever the client calls
 // them.
 func withCommand(args json.RawMessage, command string) json.RawMessage {
+	if len(args) > 0 && args[0] == '"' { // a script, as in Codex with its default model
+		return mustJSON(fmt.Sprintf("const r = await tools.exec_command({cmd: %q});\ntext(r.output);\n", command))
+	}
 	var m map[string]any
 	if json.Unmarshal(args, &m) != nil {
 		return args

@@ -9,20 +9,23 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
+// histories are scripts of clients that let the provider keep or replace their history.
+var histories = []struct {
+	name, script, model string
+	needs               string // a file of the packages
+	want                []string
+}{
+	{"anthropic tool runner", "threads.mjs", "claude-opus-5-5", "@anthropic-ai/sdk/lib/threads", []string{"Done after 14 steps.", "create 400, whole 200, whole 200"}},
+	{"openai compact", "compact.mjs", "gpt-5.5", "openai", []string{"Done after 14 steps."}},
+	{"agents compact", "agents-compact.mjs", "gpt-5.5", "@openai/agents", []string{"Done after 14 steps.", "compactions: "}},
+	{"ai item references", "references.mjs", "gpt-5.5", "@ai-sdk/openai", []string{"Done after 14 steps.", "referred to items"}},
+}
+
 // Clients that let the provider keep or replace their history: each has one session, which is
 // reduced, and the provider refuses none of its requests.
 func TestHistoryKeptByTheProvider(t *testing.T) {
 	const steps = 14
-	for _, c := range []struct {
-		name, script, model string
-		needs               string // a file of the packages
-		want                []string
-	}{
-		{"anthropic tool runner", "threads.mjs", "claude-opus-5-5", "@anthropic-ai/sdk/lib/threads", []string{"Done after 14 steps.", "create 400, whole 200, whole 200"}},
-		{"openai compact", "compact.mjs", "gpt-5.5", "openai", []string{"Done after 14 steps."}},
-		{"agents compact", "agents-compact.mjs", "gpt-5.5", "@openai/agents", []string{"Done after 14 steps.", "compactions: "}},
-		{"ai item references", "references.mjs", "gpt-5.5", "@ai-sdk/openai", []string{"Done after 14 steps.", "referred to items"}},
-	} {
+	for _, c := range histories {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			node := node(t)
