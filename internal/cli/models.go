@@ -247,7 +247,14 @@ func cachingText(m *furl.Model) string {
 
 // shortDuration writes 5m0s as 5m.
 func shortDuration(d time.Duration) string {
-	return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
+	s := d.String() // 30m0s, 12h0m0s
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 func thinkingText(m *furl.Model) string {
