@@ -124,7 +124,9 @@ func (v *validator) system(i int) *protocol.Refusal {
 		return refuse("messages.%d: role 'system' must precede an 'assistant' message or end the array", i)
 	}
 	for j := range list[i].Blocks {
-		if list[i].Blocks[j].Kind != furl.KindText {
+		// tool_addition and tool_removal are in such messages (@anthropic-ai/sdk 1.14,
+		// beta mid-conversation-tool-changes-2026-07-01). What is unknown may be too.
+		if b := &list[i].Blocks[j]; b.Kind != furl.KindText && !b.Fixed {
 			// furl's wording.
 			return refuse("messages.%d.content.%d: role 'system' accepts text blocks only", i, j)
 		}

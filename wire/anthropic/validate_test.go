@@ -93,6 +93,7 @@ func TestValidateAccepts(t *testing.T) {
 		{"four breakpoints", plain, list(user(marked("a", "1h")), a, user(marked("b", "1h")), a, user(marked("c", "")+","+marked("d", "5m")))},
 		{"automatic breakpoint on a block that has one", plain, `{"cache_control":{"type":"ephemeral"},"messages":[` + user(marked("a", "5m")) + `]}`},
 		{"system after the user, last", insides, list(u, sy)},
+		{"system that adds a tool", insides, list(u, `{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_reference","name":"f"}}]}`)},
 		{"system before the assistant", insides, list(u, sy, a, u)},
 		{"system after a server tool", insides, list(u, assistant(search+","+found), sy, a, u)},
 		{"leading compaction", plain, list(assistant(`{"type":"compaction","content":"so far","signature":"QUI="}`), u)},

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,16 +27,83 @@ type scriptRound struct {
 	then  []string
 }
 
-// serverTools are agents whose provider runs tools of its own and answers the
-// calls in a later reply, with results of the client between.
-var serverTools = []struct {
+// scripted is an agent whose requests and replies are known beforehand.
+type scripted struct {
 	name   string
 	format furl.Format
+	model  string   // if empty, one of the format
+	begin  []string // the list before the user's task
+	keeps  string   // what each request must have, once the client has sent it
 	rounds func(n int, big func(i int) string) []scriptRound
-}{
-	{"a fetch in each reply", furl.FormatAnthropic, func(n int, big func(int) string) []scriptRound { return fetches(n, 1, big) }},
-	{"a fetch in each third reply", furl.FormatAnthropic, func(n int, big func(int) string) []scriptRound { return fetches(n, 3, big) }},
-	{"a program over two rounds", furl.FormatAnthropic, func(n int, big func(int) string) (rounds []scriptRound) {
+}
+
+// definers are agents whose tools, or what furl does not understand, are in the list.
+var definers = []scripted{
+	{
+		name: "tools in the input", format: furl.FormatResponses, keeps: `"additional_tools"`,
+		begin: []string{
+			`{"type":"additional_tools","id":"at_1","role":"developer","tools":[{"type":"function","name":"bash","parameters":{"type":"object"}}]}`,
+			`{"type":"message","role":"developer","content":"You are a coding agent."}`,
+		},
+		rounds: func(n int, big func(int) string) []scriptRound { return calls(n, big, "") },
+	},
+	{
+		name: "a search for tools", format: furl.FormatResponses, keeps: `"tool_search_output"`,
+		rounds: func(n int, big func(int) string) []scriptRound {
+			rounds := calls(n, big, "")
+			rounds[3] = scriptRound{
+				[]string{`{"type":"tool_search_call","id":"ts_1","call_id":"call_ts","execution":"client","arguments":{"query":"mend"},"status":"completed"}`}, "tool_use",
+				[]string{`{"type":"tool_search_output","call_id":"call_ts","execution":"client","status":"completed","tools":[{"type":"function","name":"mend","parameters":{"type":"object"}}]}`},
+			}
+			return rounds
+		},
+	},
+	{
+		name: "an unknown item", format: furl.FormatResponses, keeps: `"of a new kind"`,
+		rounds: func(n int, big func(int) string) []scriptRound {
+			return calls(n, big, `{"type":"of a new kind","x":1}`)
+		},
+	},
+	{
+		name: "a tool that is added", format: furl.FormatAnthropic, model: "claude-opus-5-5", keeps: `"tool_addition"`,
+		rounds: func(n int, big func(int) string) []scriptRound {
+			rounds := fetches(n, n+1, big)
+			rounds[3].then = append(rounds[3].then, `{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"mend","input_schema":{"type":"object"}}}}]}`)
+			return rounds
+		},
+	},
+	{
+		name: "an unknown block", format: furl.FormatAnthropic, keeps: `"of a new kind"`,
+		rounds: func(n int, big func(int) string) []scriptRound {
+			rounds := fetches(n, n+1, big)
+			rounds[3].then = []string{strings.Replace(rounds[3].then[0], "]}", `,{"type":"of a new kind","x":1}]}`, 1)}
+			return rounds
+		},
+	},
+}
+
+// calls is an agent of Responses that calls a tool in each reply. The item, if any, follows
+// an early result.
+func calls(n int, big func(i int) string, item string) (rounds []scriptRound) {
+	for i := range n {
+		r := scriptRound{
+			[]string{fmt.Sprintf(`{"type":"function_call","id":"fc_%d","call_id":"call_%d","name":"bash","arguments":"{}","status":"completed"}`, i, i)}, "tool_use",
+			[]string{fmt.Sprintf(`{"type":"function_call_output","call_id":"call_%d","output":%q}`, i, big(i))},
+		}
+		if i == 3 && item != "" {
+			r.then = append(r.then, item)
+		}
+		rounds = append(rounds, r)
+	}
+	return rounds
+}
+
+// serverTools are agents whose provider runs tools of its own and answers the
+// calls in a later reply, with results of the client between.
+var serverTools = []scripted{
+	{name: "a fetch in each reply", format: furl.FormatAnthropic, rounds: func(n int, big func(int) string) []scriptRound { return fetches(n, 1, big) }},
+	{name: "a fetch in each third reply", format: furl.FormatAnthropic, rounds: func(n int, big func(int) string) []scriptRound { return fetches(n, 3, big) }},
+	{name: "a program over two rounds", format: furl.FormatAnthropic, rounds: func(n int, big func(int) string) (rounds []scriptRound) {
 		use := func(id, program string) string {
 			return fmt.Sprintf(`{"type":"tool_use","id":"toolu_%s","name":"bash","input":{"command":%q},"caller":{"type":"code_execution_20250825","tool_id":"srvtoolu_%s"}}`, id, id, program)
 		}
@@ -48,7 +116,7 @@ var serverTools = []struct {
 		}
 		return rounds
 	}},
-	{"a program of Responses over two rounds", furl.FormatResponses, func(n int, big func(int) string) (rounds []scriptRound) {
+	{name: "a program of Responses over two rounds", format: furl.FormatResponses, rounds: func(n int, big func(int) string) (rounds []scriptRound) {
 		call := func(id, program string) string {
 			return fmt.Sprintf(`{"type":"function_call","id":"fc_%s","call_id":"call_%s","name":"bash","arguments":"{}","status":"completed","caller":{"type":"program","caller_id":"prg_%s"}}`, id, id, program)
 		}
@@ -94,10 +162,10 @@ func fetches(n, each int, big func(i int) string) (rounds []scriptRound) {
 	return rounds
 }
 
-// P4 calls that the provider runs and answers in a later reply: under every
-// policy, no request is refused, also where the client repeats requests before
-// the answer.
-func TestServerToolsOverSeveralReplies(t *testing.T) {
+// P4 calls that the provider runs and answers in a later reply, and tools that are defined in
+// the list: under every policy, no request is refused, also where the client repeats requests
+// before the answer, and none is without a definition or what furl does not understand.
+func TestScriptedAgents(t *testing.T) {
 	const window = 9_000
 	big := func(i int) string {
 		var b strings.Builder
@@ -106,7 +174,7 @@ func TestServerToolsOverSeveralReplies(t *testing.T) {
 		}
 		return b.String()
 	}
-	for _, agent := range serverTools {
+	for _, agent := range slices.Concat(serverTools, definers) {
 		for _, name := range policy.NewSet().Names() {
 			if name == "none" {
 				continue // the provider refuses what is larger than its window
@@ -126,8 +194,8 @@ func TestServerToolsOverSeveralReplies(t *testing.T) {
 					}
 					return reply, nil
 				})
-				st := newFixture(t, &sim.Options{Window: window, AnyField: true, Player: player}, &session.Options{Window: window, Policy: name}, &gateway.Options{})
-				list := []string{userText("Do the tasks.")}
+				st := newFixture(t, &sim.Options{Window: window, AnyField: true, KeepBodies: true, Player: player}, &session.Options{Window: window, Policy: name}, &gateway.Options{})
+				list := append(slices.Clone(agent.begin), userText("Do the tasks."))
 				reduced := false
 				for i, round := range agent.rounds(24, big) {
 					next.Store(&round)
@@ -136,9 +204,12 @@ func TestServerToolsOverSeveralReplies(t *testing.T) {
 						if again == 1 && i%5 != 3 {
 							break
 						}
-						resp, answer := st.post(t, pathOf(agent.format), requestOf(agent.format, list), "X-Furl-Session", "server-tools")
+						resp, answer := st.post(t, pathOf(agent.format), requestOf(&agent, list), "X-Furl-Session", "server-tools")
 						if resp.StatusCode != 200 {
 							t.Fatalf("request %d (%d): %d %s", i, again, resp.StatusCode, answer)
+						}
+						if agent.keeps != "" && strings.Contains(strings.Join(list, ","), agent.keeps) && !sentWith(st, list[len(list)-1], agent.keeps) {
+							t.Fatalf("request %d (%d) was sent without %s", i, again, agent.keeps)
 						}
 						reduced = reduced || resp.Header.Get("X-Furl-Reductions") != "0"
 					}
@@ -159,6 +230,18 @@ func TestServerToolsOverSeveralReplies(t *testing.T) {
 	}
 }
 
+// sentWith reports whether the newest request that ends with an element, as those of the client
+// do, has a text.
+func sentWith(st *fixture, last, text string) bool {
+	entries := st.sim.Requests()
+	for i := len(entries) - 1; i >= 0; i-- {
+		if body := compact(entries[i].Body); bytes.HasSuffix(bytes.TrimRight(body, "]}"), bytes.TrimRight(compact([]byte(last)), "]}")) {
+			return bytes.Contains(body, []byte(text))
+		}
+	}
+	return false
+}
+
 func compact(raw []byte) []byte {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -174,12 +257,12 @@ func pathOf(f furl.Format) string {
 	return "/v1/messages"
 }
 
-func requestOf(f furl.Format, list []string) []byte {
+func requestOf(a *scripted, list []string) []byte {
 	items := strings.Join(list, ",")
-	if f == furl.FormatResponses {
-		return []byte(`{"model":"gpt-5.2","store":false,"tools":[{"type":"function","name":"bash","parameters":{"type":"object"}}],"input":[` + items + `]}`)
+	if a.format == furl.FormatResponses {
+		return []byte(`{"model":"` + cmp.Or(a.model, "gpt-5.2") + `","store":false,"tools":[{"type":"function","name":"bash","parameters":{"type":"object"}}],"input":[` + items + `]}`)
 	}
-	return []byte(`{"model":"claude-sonnet-4-5","max_tokens":500,"tools":[{"type":"web_fetch_20250910","name":"web_fetch"},{"name":"bash","input_schema":{"type":"object"}}],"messages":[` + items + `]}`)
+	return []byte(`{"model":"` + cmp.Or(a.model, "claude-sonnet-4-5") + `","max_tokens":500,"tools":[{"type":"web_fetch_20250910","name":"web_fetch"},{"name":"bash","input_schema":{"type":"object"}}],"messages":[` + items + `]}`)
 }
 
 func replyAsSent(f furl.Format, parts []string) []string {
