@@ -43,9 +43,9 @@ func TestModelsAPI(t *testing.T) {
 	store := inmem.New()
 	defer store.Close()
 	st := &fixture{direct: provider}
-	so := &session.Options{Told: func(name string, _ furl.Format) (session.Told, bool) {
+	so := &session.Options{Reported: func(name string, _ furl.Format) (session.Reported, bool) {
 		f, ok := book.Fact(provider.URL, name)
-		return session.Told{Window: f.Window, MaxOutput: f.MaxOutput, From: f.From, At: f.At}, ok
+		return session.Reported{Window: f.Window, MaxOutput: f.MaxOutput, From: f.From, At: f.At}, ok
 	}}
 	body := []byte(`{"model":"` + model + `","max_tokens":100,"messages":[{"role":"user","content":"hi"}]}`)
 	check := func(what string, want int) {

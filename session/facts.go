@@ -15,8 +15,8 @@ type Facts struct {
 	// of the model whose rules are assumed (Model.Like), or empty.
 	Known bool
 	Entry catalog.Entry
-	// Told is what the provider's models API has said.
-	Told Told
+	// Reported is what the provider's models API reports.
+	Reported Reported
 	// WindowFrom says for people where Window comes from, "" if there is none.
 	WindowFrom string
 }
@@ -25,7 +25,7 @@ type Facts struct {
 // requests to it, "" if unknown.
 func (a *shared) Facts(name string, format furl.Format) Facts {
 	c := a.live().Catalog
-	f := Facts{Told: a.told(name, format)}
+	f := Facts{Reported: a.reported(name, format)}
 	f.Entry, f.Known = c.Entry(name)
 	f.Model = a.Model(name, format)
 	if !f.Known {
@@ -40,7 +40,7 @@ func (a *shared) Facts(name string, format furl.Format) Facts {
 		f.WindowFrom = "the configuration"
 	case window == learned.window:
 		f.WindowFrom = "a refusal of the provider"
-	case window == f.Told.Window:
+	case window == f.Reported.Window:
 		f.WindowFrom = "the provider's models API"
 	case window == learned.accepted:
 		f.WindowFrom = "the largest prompt that the provider has answered"

@@ -37,11 +37,11 @@ type Options struct {
 	// planned for (storage.Meta.Window) if Window is zero. With it, a program that
 	// reads a gateway's sessions uses the gateway's limits.
 	LastWindow bool
-	// Told returns what the models API of a provider has said about a model, by its name
-	// in requests and their format; false: nothing. It is called for each request and must
-	// not wait: it returns what is known by now. It is safe for concurrent use, and may be
-	// nil. See Session.Model for what it overrides. Configure does not change it.
-	Told func(model string, format furl.Format) (Told, bool)
+	// Reported returns what the provider's models API reports of a model, by its name in
+	// requests and their format, and false if nothing is known yet. It is called for each
+	// request, so it must not block. It must be safe for concurrent use, and may be nil.
+	// See Session.Model for what it overrides. Configure does not change it.
+	Reported func(model string, format furl.Format) (Reported, bool)
 	// Policy is the name of the policy of sessions without their own. If empty,
 	// defaults to defaultPolicy.
 	Policy string

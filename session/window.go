@@ -18,7 +18,7 @@ import (
 //  4. what is recorded: with Options.LastWindow the window of the latest request, else
 //     the one that an imported recording names (storage.Meta.Windows)
 //  5. the limit that the provider reported when it refused a prompt
-//  6. what the provider's models API says (Options.Told)
+//  6. what the provider's models API reports (Options.Reported)
 //  7. the catalog's
 //  8. the smallest window of the newest models of the same family, if the catalog lacks
 //     the model (catalog.Catalog.Assume); Model.WindowAssumed is then set
@@ -99,15 +99,15 @@ func (a *shared) setWindow(m *furl.Model, name string, format furl.Format, user,
 	a.mu.Lock()
 	learned := a.limits[name]
 	a.mu.Unlock()
-	told := a.told(name, format)
-	m.MaxOutput = cmp.Or(told.MaxOutput, m.MaxOutput)
+	reported := a.reported(name, format)
+	m.MaxOutput = cmp.Or(reported.MaxOutput, m.MaxOutput)
 	set := cmp.Or(user, recorded)
 	if set == 0 && learned.reported {
 		m.Window, m.WindowAssumed = learned.window, false
 		return
 	}
-	m.WindowAssumed = m.WindowAssumed && set == 0 && told.Window == 0
-	m.Window = cmp.Or(set, told.Window, m.Window)
+	m.WindowAssumed = m.WindowAssumed && set == 0 && reported.Window == 0
+	m.Window = cmp.Or(set, reported.Window, m.Window)
 	if user == 0 && m.Window > 0 {
 		m.Window = max(m.Window, learned.accepted, answered)
 	}

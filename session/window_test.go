@@ -47,12 +47,12 @@ func TestWindowPrecedence(t *testing.T) {
 		{"the flag", session.Options{Window: 30_000, Policies: configured(60_000)}, storage.Meta{}, 0, 30_000, windowCase{}},
 		{"a refusal below the flag", session.Options{Window: 300_000}, storage.Meta{}, 200_000, 200_000, windowCase{}},
 		{"the session's setting", session.Options{Window: 30_000}, storage.Meta{Settings: map[string]string{"context_limit": "20000"}}, 0, 20_000, windowCase{}},
-		{"the models API before the catalogue", session.Options{Told: told}, storage.Meta{}, 0, 700_000, windowCase{}},
-		{"a refusal before the models API", session.Options{Told: told}, storage.Meta{}, 150_000, 150_000, windowCase{}},
-		{"the recording before the models API", session.Options{Told: told}, storage.Meta{Windows: map[string]int{name: 200_000}}, 0, 200_000, windowCase{}},
-		{"the flag before the models API", session.Options{Told: told, Window: 30_000}, storage.Meta{}, 0, 30_000, windowCase{}},
+		{"the models API before the catalogue", session.Options{Reported: reported}, storage.Meta{}, 0, 700_000, windowCase{}},
+		{"a refusal before the models API", session.Options{Reported: reported}, storage.Meta{}, 150_000, 150_000, windowCase{}},
+		{"the recording before the models API", session.Options{Reported: reported}, storage.Meta{Windows: map[string]int{name: 200_000}}, 0, 200_000, windowCase{}},
+		{"the flag before the models API", session.Options{Reported: reported, Window: 30_000}, storage.Meta{}, 0, 30_000, windowCase{}},
 		{"similar models", session.Options{}, storage.Meta{}, 0, 1_000_000, windowCase{model: "claude-opus-9", assumed: true}},
-		{"the models API before similar models", session.Options{Told: told}, storage.Meta{}, 0, 700_000, windowCase{model: "claude-opus-9"}},
+		{"the models API before similar models", session.Options{Reported: reported}, storage.Meta{}, 0, 700_000, windowCase{model: "claude-opus-9"}},
 		{"a refusal before similar models", session.Options{}, storage.Meta{}, 150_000, 150_000, windowCase{model: "claude-opus-9"}},
 		{"the flag before similar models", session.Options{Window: 30_000}, storage.Meta{}, 0, 30_000, windowCase{model: "claude-opus-9"}},
 		{"the setting before similar models", session.Options{}, storage.Meta{Settings: map[string]string{"context_limit": "20000"}}, 0, 20_000, windowCase{model: "claude-opus-9"}},
@@ -60,7 +60,7 @@ func TestWindowPrecedence(t *testing.T) {
 		{"an answered prompt proves more than the catalogue", session.Options{}, storage.Meta{}, 0, 1_200_000, windowCase{answered: 1_200_000}},
 		{"an answered prompt below the catalogue", session.Options{}, storage.Meta{}, 0, 1_000_000, windowCase{answered: 200_000}},
 		{"an answered prompt above the recording", session.Options{}, storage.Meta{Windows: map[string]int{name: 200_000}}, 0, 210_000, windowCase{answered: 210_000}},
-		{"an answered prompt above the models API", session.Options{Told: told}, storage.Meta{}, 0, 800_000, windowCase{answered: 800_000}},
+		{"an answered prompt above the models API", session.Options{Reported: reported}, storage.Meta{}, 0, 800_000, windowCase{answered: 800_000}},
 		{"an answered prompt above similar models", session.Options{}, storage.Meta{}, 0, 1_200_000, windowCase{model: "claude-opus-9", answered: 1_200_000, assumed: true}},
 		{"an answered prompt above the flag", session.Options{Window: 30_000}, storage.Meta{}, 0, 30_000, windowCase{answered: 40_000}},
 		{"an answered prompt of an unknown model", session.Options{}, storage.Meta{}, 0, 0, windowCase{model: "somebody-s-own", answered: 40_000}},
@@ -104,9 +104,9 @@ type windowCase struct {
 	assumed  bool // the window that is wanted
 }
 
-// told is what a models API says about every model.
-func told(string, furl.Format) (session.Told, bool) {
-	return session.Told{Window: 700_000, From: "https://api.example/v1/models"}, true
+// reported is what a models API reports of every model.
+func reported(string, furl.Format) (session.Reported, bool) {
+	return session.Reported{Window: 700_000, From: "https://api.example/v1/models"}, true
 }
 
 // Summaries are prepared in the window that the configuration sets for the model, and

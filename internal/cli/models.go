@@ -196,7 +196,7 @@ func describeModel(all *session.Sessions, name string, format furl.Format) jsonM
 	m := &facts.Model
 	out := jsonModel{
 		Name: name, Known: knownNot, Like: m.Like, Provider: m.Provider, Window: m.Window, WindowAssumed: m.WindowAssumed, WindowFrom: facts.WindowFrom, MaxOutput: m.MaxOutput,
-		Prices: pricesOf(m), Caching: cachingText(m), Thinking: thinkingText(m), Source: facts.Entry.Source, Date: facts.Entry.Date, Where: facts.Entry.Where, API: facts.Told.From,
+		Prices: pricesOf(m), Caching: cachingText(m), Thinking: thinkingText(m), Source: facts.Entry.Source, Date: facts.Entry.Date, Where: facts.Entry.Where, API: facts.Reported.From,
 	}
 	switch {
 	case facts.Known:
@@ -206,8 +206,8 @@ func describeModel(all *session.Sessions, name string, format furl.Format) jsonM
 	default:
 		out.Caching, out.Thinking = "unknown", "unknown"
 	}
-	if !facts.Told.At.IsZero() {
-		out.AskedAt = &facts.Told.At
+	if !facts.Reported.At.IsZero() {
+		out.AskedAt = &facts.Reported.At
 	}
 	out.Entry = catalogEntry(cmp.Or(out.ID, name), m)
 	return out

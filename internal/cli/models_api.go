@@ -13,8 +13,8 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// modelsFile is the path of the file with what models APIs returned, "" if there is no data
-// folder.
+// modelsFile returns the path of the file with the sizes that models APIs report, "" if there
+// is no data folder.
 func modelsFile() string {
 	dir, err := config.DataDir()
 	if err != nil {
@@ -23,13 +23,13 @@ func modelsFile() string {
 	return filepath.Join(dir, modelsapi.FileName)
 }
 
-// told is session.Options.Told of a gateway.
-func (s *settings) told(model string, format furl.Format) (session.Told, bool) {
+// reported is session.Options.Reported of a gateway.
+func (s *settings) reported(model string, format furl.Format) (session.Reported, bool) {
 	up := s.askedProviders.Load()
-	return toldAbout(s.models, addressOf(up.Anthropic), addressOf(up.OpenAI), model, format)
+	return reportedBy(s.models, addressOf(up.Anthropic), addressOf(up.OpenAI), model, format)
 }
 
-// useProviders sets the providers that are asked about models.
+// useProviders sets the providers whose reports are used.
 func (s *settings) useProviders(l *live) {
 	up := &gateway.Upstreams{}
 	if l.options.Models != nil {
@@ -45,22 +45,23 @@ func addressOf(up *upstream.Client) string {
 	return up.Address()
 }
 
-// told is session.Options.Told of commands: what the providers of a configuration have said to
-// gateways on this machine.
-func told(c *config.Config) func(model string, format furl.Format) (session.Told, bool) {
+// reported returns session.Options.Reported of commands: the sizes that the providers of a
+// configuration have reported to gateways on this machine.
+func reported(c *config.Config) func(model string, format furl.Format) (session.Reported, bool) {
 	if !asksModels(c) {
 		return nil
 	}
 	book := sync.OnceValue(func() *modelsapi.Book { return modelsapi.Open(modelsFile(), nil, nil) })
-	return func(model string, format furl.Format) (session.Told, bool) {
-		return toldAbout(book(), cmp.Or(c.Gateway.Anthropic, anthropicAddress), cmp.Or(c.Gateway.OpenAI, openaiAddress), model, format)
+	return func(model string, format furl.Format) (session.Reported, bool) {
+		return reportedBy(book(), cmp.Or(c.Gateway.Anthropic, anthropicAddress), cmp.Or(c.Gateway.OpenAI, openaiAddress), model, format)
 	}
 }
 
 // asksModels reports whether a gateway asks providers about models.
 func asksModels(c *config.Config) bool { return c.Gateway.ModelsAPI == nil || *c.Gateway.ModelsAPI }
 
-func toldAbout(book *modelsapi.Book, anthropic, openai, model string, format furl.Format) (session.Told, bool) {
+// reportedBy returns what the provider of a format reports of a model.
+func reportedBy(book *modelsapi.Book, anthropic, openai, model string, format furl.Format) (session.Reported, bool) {
 	provider := openai
 	if format == furl.FormatAnthropic {
 		provider = anthropic
@@ -69,5 +70,5 @@ func toldAbout(book *modelsapi.Book, anthropic, openai, model string, format fur
 	if !ok && format == "" { // a command that was only given a name
 		f, ok = book.Fact(anthropic, model)
 	}
-	return session.Told{Window: f.Window, MaxOutput: f.MaxOutput, From: f.From, At: f.At}, ok
+	return session.Reported{Window: f.Window, MaxOutput: f.MaxOutput, From: f.From, At: f.At}, ok
 }

@@ -223,7 +223,7 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 // useStore creates the objects that use the store.
 func (s *settings) useStore(l *live) (err error) {
 	l.sessions.Indexer = s.indexer
-	l.sessions.Told = s.told
+	l.sessions.Reported = s.reported
 	s.useProviders(l)
 	if s.vectors, err = vectorsOf(s.store, s.config); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -27,42 +28,39 @@ const (
 	maxAnswer  = 8 << 20 // in bytes; OpenRouter's list has about one MB
 )
 
-// headers are those of a client's request that are sent with a query: its credential, and
-// what the credential needs.
+// headers are the headers of a client's request that are sent with a query: its credential,
+// and the headers that providers require with it.
 var headers = []string{
 	"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key",
 	"Anthropic-Version", "Anthropic-Beta", "Openai-Organization", "Openai-Project", "User-Agent",
 }
 
-// Ask asks a provider about a model in the background, if that is due. header is that of a
-// request for the model in a format, as it was sent to the provider, which has accepted it.
+// Ask asks a provider about a model in the background, if that is due. header is the header
+// of a request for the model in a format, which the provider has accepted. The caller may
+// change it afterwards.
 func (b *Book) Ask(up *upstream.Client, format furl.Format, model string, header http.Header) {
 	queries := wire.ModelQueries(format, up.Vendor(), model)
-	if len(queries) == 0 || !b.begin(up.Address(), model) {
+	k := key{up.Address(), model}
+	if len(queries) == 0 || !b.begin(k) {
 		return
 	}
 	sent := make(http.Header)
 	for _, name := range headers {
 		if v := header.Values(name); len(v) > 0 {
-			sent[name] = v
+			sent[name] = slices.Clone(v)
 		}
 	}
 	sent.Set("Accept", "application/json")
 	go func() {
 		defer b.asking.Done()
 		defer func() { <-b.slots }()
-		defer func() {
-			if p := recover(); p != nil {
-				b.log.Error("furl panicked while it asked about a model", "panic", upstream.Panicked(p), "stack", string(debug.Stack()))
-			}
-		}()
-		b.ask(up, model, queries, sent)
+		b.ask(up, k, queries, sent)
 	}()
 }
 
-// begin reports whether a model is to be asked about now, and records that it is.
-func (b *Book) begin(provider, model string) bool {
-	if model == "" || len(model) > maxModelName {
+// begin reports whether to ask about a model now. If so, the caller must call end.
+func (b *Book) begin(k key) bool {
+	if k.model == "" || len(k.model) > maxModelName {
 		return false
 	}
 	now := b.now()
@@ -73,8 +71,7 @@ func (b *Book) begin(provider, model string) bool {
 		return false
 	default:
 	}
-	f := b.facts[key{provider, model}]
-	if now.Sub(f.Asked) < interval && !now.Before(f.Asked) {
+	if f := b.facts[k]; b.busy[k] || now.Sub(f.Asked) < interval && !now.Before(f.Asked) {
 		return false
 	}
 	select {
@@ -82,32 +79,84 @@ func (b *Book) begin(provider, model string) bool {
 	default:
 		return false // a later request asks
 	}
-	f.Provider, f.Model, f.Asked = provider, model, now
-	b.facts[key{provider, model}] = f
+	b.busy[k] = true
 	b.asking.Add(1)
 	return true
 }
 
-// ask sends queries until one tells the window, and keeps what was said.
-func (b *Book) ask(up *upstream.Client, model string, queries []protocol.ModelQuery, header http.Header) {
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+// end records the result of asking about a model. A query that Close has cancelled is not
+// recorded: the next process asks again.
+func (b *Book) end(k key, sizes protocol.ModelAnswer, from string, err error) {
+	now := b.now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.busy, k)
+	if errors.Is(err, errClosed) {
+		return
+	}
+	f := b.facts[k]
+	f.Provider, f.Model, f.Asked, f.Failed = k.provider, k.model, now, ""
+	if err != nil {
+		f.Failed = upstream.Text(err)
+	} else {
+		f.Window, f.MaxOutput, f.From, f.At = sizes.Window, sizes.MaxOutput, from, now
+	}
+	b.facts[k] = f
+	b.trim()
+}
+
+// Reasons for which a provider reports nothing.
+var (
+	errClosed   = errors.New("furl is stopping")
+	errSilent   = errors.New("the provider reports no sizes")
+	errPanicked = errors.New("furl panicked")
+)
+
+// ask asks about a model, and records the result.
+func (b *Book) ask(up *upstream.Client, k key, queries []protocol.ModelQuery, header http.Header) {
+	sizes, from, err := b.query(up, queries, header)
+	b.end(k, sizes, from, err)
+	if errors.Is(err, errClosed) {
+		return
+	}
+	failed := ""
+	if err != nil {
+		failed = upstream.Text(err)
+	}
+	b.log.Info("asked the provider about a model", "host", up.Host(), "model", k.model, "window", sizes.Window, "failed", failed)
+	if err := b.save(); err != nil {
+		b.log.Warn("cannot write the sizes that providers report of their models", "error", err)
+	}
+}
+
+// query sends queries until a response has the window. It returns the sizes, and the URL
+// that reported them.
+func (b *Book) query(up *upstream.Client, queries []protocol.ModelQuery, header http.Header) (sizes protocol.ModelAnswer, from string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			b.log.Error("furl panicked while it asked about a model", "panic", upstream.Panicked(p), "stack", string(debug.Stack()))
+			err = errPanicked
+		}
+	}()
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	stop := make(chan struct{})
-	defer close(stop)
 	go func() {
 		select {
 		case <-b.done:
-			cancel()
-		case <-stop:
+			stop(errClosed)
+		case <-ctx.Done():
 		}
 	}()
-	var said protocol.ModelAnswer
-	var from string
 	var failed error
-	for n := 0; n < maxQueries && len(queries) > 0 && said.Window == 0; n++ {
+	for n := 0; n < maxQueries && len(queries) > 0 && sizes.Window == 0; n++ {
 		q := queries[0]
 		queries = queries[1:]
 		body, err := send(ctx, up, &q, header)
+		if errors.Is(context.Cause(ctx), errClosed) && err != nil {
+			return protocol.ModelAnswer{}, "", errClosed
+		}
 		if err != nil {
 			failed = cmp.Or(failed, fmt.Errorf("%s: %w", q.Path, err))
 			continue
@@ -115,29 +164,15 @@ func (b *Book) ask(up *upstream.Client, model string, queries []protocol.ModelQu
 		a := q.Read(body)
 		a.Window, a.MaxOutput = inRange(a.Window), inRange(a.MaxOutput)
 		if a.Window > 0 || a.MaxOutput > 0 {
-			said.Window, said.MaxOutput = a.Window, cmp.Or(a.MaxOutput, said.MaxOutput)
+			sizes.Window, sizes.MaxOutput = a.Window, cmp.Or(a.MaxOutput, sizes.MaxOutput)
 			from = urlOf(up, &q)
 		}
 		queries = append(a.Next, queries...)
 	}
-	b.mu.Lock()
-	k := key{up.Address(), model}
-	f := b.facts[k]
-	f.Provider, f.Model, f.Failed = k.provider, k.model, ""
-	switch {
-	case said.Window > 0 || said.MaxOutput > 0:
-		f.Window, f.MaxOutput, f.From, f.At = said.Window, said.MaxOutput, from, f.Asked
-	case failed != nil:
-		f.Failed = upstream.Text(failed)
-	default:
-		f.Failed = "the provider does not say"
+	if sizes.Window > 0 || sizes.MaxOutput > 0 {
+		return sizes, from, nil
 	}
-	b.facts[k] = f
-	b.mu.Unlock()
-	b.log.Info("asked the provider about a model", "host", up.Host(), "model", model, "window", f.Window, "failed", f.Failed)
-	if err := b.save(); err != nil {
-		b.log.Warn("what the provider said about a model could not be written", "error", err)
-	}
+	return sizes, from, cmp.Or(failed, errSilent)
 }
 
 // urlOf returns the URL of a query, for people.
@@ -188,10 +223,10 @@ func send(ctx context.Context, up *upstream.Client, q *protocol.ModelQuery, head
 	return body, err
 }
 
-// Wait waits until everything that was asked is answered and written.
+// Wait waits until all queries are answered and their results are written.
 func (b *Book) Wait() { b.asking.Wait() }
 
-// Close stops asking, and waits for what is being written.
+// Close cancels the queries, sends no others, and waits until the file is written.
 func (b *Book) Close() {
 	b.mu.Lock()
 	select {

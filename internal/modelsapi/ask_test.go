@@ -39,8 +39,6 @@ func newServer(t *testing.T, answers map[string]string) *server {
 		switch answer, ok := answers[asked]; {
 		case !ok:
 			http.NotFound(w, r)
-		case strings.HasPrefix(answer, "http"):
-			http.Redirect(w, r, answer, http.StatusTemporaryRedirect)
 		default:
 			_, _ = io.WriteString(w, answer)
 		}
@@ -134,7 +132,6 @@ func TestServers(t *testing.T) {
 		{name: "nonsense", model: "m", format: furl.FormatChat, asked: 1, answers: map[string]string{"GET /v1/models": `{"data":[{"id":"m","max_model_len":-5}]}`}},
 		{name: "no JSON", model: "m", format: furl.FormatChat, asked: 1, answers: map[string]string{"GET /v1/models": `<html>`}},
 		{name: "no models API", model: "m", format: furl.FormatAnthropic, asked: 2},
-		{name: "a redirect", model: "m", format: furl.FormatChat, asked: 1, answers: map[string]string{"GET /v1/models": "http://other.invalid/v1/models"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newServer(t, tc.answers)
@@ -153,8 +150,80 @@ func TestServers(t *testing.T) {
 	}
 }
 
+// Redirects are not followed: another host gets neither a query nor the credential.
+func TestRedirect(t *testing.T) {
+	other := newServer(t, map[string]string{"GET /v1/models": `{"data":[{"id":"m","max_model_len":4096}]}`})
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		asked := 0
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			http.Redirect(w, r, other.URL+r.URL.Path, status)
+		}))
+		t.Cleanup(s.Close)
+		up := client(t, s.URL)
+		book := modelsapi.Open("", nil, nil)
+		book.Ask(up, furl.FormatChat, "m", credential)
+		book.Wait()
+		if f, ok := book.Fact(up.Address(), "m"); ok || asked != 1 || len(other.asked) != 0 {
+			t.Errorf("%d: %+v, %d requests, %q to the other host", status, f, asked, other.asked)
+		}
+	}
+}
+
+// A query that Close cancels does not count as asked: the next process asks.
+func TestCancelledByClose(t *testing.T) {
+	arrived := make(chan struct{})
+	first := true
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if first {
+			first = false
+			close(arrived)
+			<-r.Context().Done()
+			return
+		}
+		_, _ = io.WriteString(w, `{"data":[{"id":"m","max_model_len":4096}]}`)
+	}))
+	defer s.Close()
+	up := client(t, s.URL)
+	path := filepath.Join(t.TempDir(), modelsapi.FileName)
+	book := modelsapi.Open(path, nil, nil)
+	book.Ask(up, furl.FormatChat, "m", credential)
+	book.Ask(up, furl.FormatChat, "m", credential) // is being asked about already
+	<-arrived
+	book.Close()
+	if facts := book.Facts(); len(facts) != 0 {
+		t.Errorf("recorded %+v", facts)
+	}
+	book = modelsapi.Open(path, nil, nil)
+	book.Ask(up, furl.FormatChat, "m", credential)
+	book.Wait()
+	if f, ok := book.Fact(up.Address(), "m"); !ok || f.Window != 4096 {
+		t.Errorf("after a cancelled query: %+v", f)
+	}
+}
+
+// The caller may change the header that it has passed while queries are being sent.
+func TestHeaderIsCopied(t *testing.T) {
+	changed := make(chan struct{})
+	var keys []string
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		<-changed
+		keys = append(keys, r.Header.Get("X-Api-Key"))
+	}))
+	defer s.Close()
+	header := http.Header{"X-Api-Key": {"planted-secret-key"}}
+	book := modelsapi.Open("", nil, nil)
+	book.Ask(client(t, s.URL), furl.FormatAnthropic, "m", header)
+	header["X-Api-Key"][0] = "changed"
+	close(changed)
+	book.Wait()
+	if !slices.Equal(keys, []string{"planted-secret-key", "planted-secret-key"}) {
+		t.Errorf("sent %q", keys)
+	}
+}
+
 // A provider is asked once a day for a model, also after a failure and by another process,
-// and what it has said outlives both. The file has no credential.
+// and the sizes outlive both. The file has no credential.
 func TestOnceADay(t *testing.T) {
 	s := sim.New(&sim.Options{Models: func(name string) (furl.Model, bool) {
 		return furl.Model{ID: name, Format: furl.FormatAnthropic, Window: 150_000, MaxOutput: 9000}, name == "claude-new"
@@ -240,5 +309,71 @@ func TestBounds(t *testing.T) {
 	}
 	if _, ok := book.Fact(up.Address(), "newer"); ok {
 		t.Error("a failure is a fact")
+	}
+}
+
+// Facts in memory have the same limit if there is no file.
+func TestBoundsInMemory(t *testing.T) {
+	s := newServer(t, nil)
+	up := client(t, s.URL)
+	book := modelsapi.Open("", nil, nil)
+	for i := range 1001 {
+		book.Ask(up, furl.FormatChat, fmt.Sprintf("m%04d", i), nil)
+		book.Wait()
+	}
+	if facts := book.Facts(); len(facts) != 1000 || facts[0].Model != "m0001" {
+		t.Errorf("%d facts, first %+v", len(facts), facts[0])
+	}
+}
+
+// A fact that a wrong clock has dated in the future is ignored: it would never be replaced.
+func TestFutureFact(t *testing.T) {
+	s := newServer(t, map[string]string{"GET /v1/models": `{"data":[{"id":"m","max_model_len":4096}]}`})
+	up := client(t, s.URL)
+	path := filepath.Join(t.TempDir(), modelsapi.FileName)
+	future := fmt.Sprintf(`{"models":[{"provider":%q,"model":"m","window":1,"at":"2100-01-01T00:00:00Z","asked":"2100-01-01T00:00:00Z"}]}`, up.Address())
+	if err := os.WriteFile(path, []byte(future), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	book := modelsapi.Open(path, nil, nil)
+	book.Ask(up, furl.FormatChat, "m", nil)
+	book.Wait()
+	for _, b := range []*modelsapi.Book{book, modelsapi.Open(path, nil, nil)} {
+		if f, ok := b.Fact(up.Address(), "m"); !ok || f.Window != 4096 {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// Facts that are recorded at the same time are all written.
+func TestSavedTogether(t *testing.T) {
+	s := newServer(t, nil)
+	up := client(t, s.URL)
+	path := filepath.Join(t.TempDir(), modelsapi.FileName)
+	book := modelsapi.Open(path, nil, nil)
+	for round := range 20 {
+		for i := range 4 {
+			book.Ask(up, furl.FormatChat, fmt.Sprintf("m%d.%d", round, i), nil)
+		}
+		book.Wait()
+		if got := len(modelsapi.Open(path, nil, nil).Facts()); got != 4*(round+1) {
+			t.Fatalf("the file has %d facts, want %d", got, 4*(round+1))
+		}
+	}
+}
+
+// A file that cannot be replaced leaves no temporary file.
+func TestSaveFails(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, modelsapi.FileName)
+	if err := os.MkdirAll(filepath.Join(path, "not-empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, nil)
+	book := modelsapi.Open(path, nil, nil)
+	book.Ask(client(t, s.URL), furl.FormatChat, "m", nil)
+	book.Wait()
+	if files, err := os.ReadDir(folder); err != nil || len(files) != 1 {
+		t.Errorf("%v: %v", files, err)
 	}
 }

@@ -1,9 +1,10 @@
-// Package modelsapi keeps what the models APIs of providers say about models, in a file.
+// Package modelsapi asks the models APIs of providers for the sizes of models, and keeps
+// the sizes in a file.
 //
-// The file has no secrets: addresses of providers, names of models in requests, and sizes.
-// Facts belong to a provider's address, not to the tenant whose credential was used: a
-// window is the same for all who use the model there, and only who names a model gets its
-// window. The list of models that a provider returns is not kept.
+// The file has no secrets. It has providers' addresses, models' names as requests state
+// them, and sizes. A fact belongs to a provider's address and not to the tenant whose
+// credential was used: all tenants have the same window there, and a tenant gets the window
+// of a model only by its name. The list of models that a provider returns is not kept.
 package modelsapi
 
 import (
@@ -24,19 +25,20 @@ import (
 // FileName is the name of the file in the data folder.
 const FileName = "models.json"
 
-// Fact is what a provider has said about a model.
+// Fact is what a provider reports of a model.
 type Fact struct {
-	// Provider is the base URL, Model the model's name in requests.
+	// Provider is the base URL. Model is the model's name in requests.
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
-	// Window and MaxOutput are in tokens; 0: not said.
+	// Window and MaxOutput are in tokens, 0 if the provider does not report them.
 	Window    int `json:"window,omitempty"`
 	MaxOutput int `json:"max_output,omitempty"`
-	// From is the URL that said it, and At when. Both are empty if nothing was said.
+	// From is the URL that reported the sizes, and At is the time of its response. They are
+	// empty if the provider has never reported any.
 	From string    `json:"from,omitempty"`
 	At   time.Time `json:"at,omitzero"`
-	// Asked is when the provider was asked last. Failed is why it did not say
-	// anything then.
+	// Asked is the time of the last query. Failed is the reason for which that query
+	// returned no sizes, "" if it did.
 	Asked  time.Time `json:"asked"`
 	Failed string    `json:"failed,omitempty"`
 }
@@ -46,14 +48,14 @@ const (
 	maxFacts     = 1000
 	maxModelName = 200
 	maxFile      = 4 << 20
-	// maxTokens bounds the sizes that a provider can say.
+	// maxTokens is the largest size that is accepted from a provider.
 	maxTokens = 1_000_000_000
 )
 
 type key struct{ provider, model string }
 
-// Book has the facts of a file. It is safe for concurrent use; several processes may use
-// one file.
+// Book has the facts of a file. It is safe for concurrent use, and several processes may use
+// the same file.
 type Book struct {
 	path string
 	log  *slog.Logger
@@ -61,17 +63,23 @@ type Book struct {
 
 	mu    sync.Mutex
 	facts map[key]Fact
+	busy  map[key]bool // models that are being asked about
+
+	saving sync.Mutex // held while the file is read and replaced
 
 	asking sync.WaitGroup
 	slots  chan struct{}
 	done   chan struct{} // closed by Close
 }
 
-// Open returns the facts of a file, which need not exist. An unreadable file counts as
-// empty, and is replaced: everything in it can be asked again. With an empty path, facts
-// are kept in memory only. If log is nil, nothing is logged; if now is nil, it is time.Now.
+// Open reads the facts of a file, which need not exist. An unreadable file counts as empty
+// and is replaced, because furl can ask again for all of it. With an empty path, facts are
+// in memory only. If log is nil, nothing is logged; if now is nil, it is time.Now.
 func Open(path string, log *slog.Logger, now func() time.Time) *Book {
-	b := &Book{path: path, log: log, now: now, facts: make(map[key]Fact), slots: make(chan struct{}, maxAsking), done: make(chan struct{})}
+	b := &Book{
+		path: path, log: log, now: now, facts: make(map[key]Fact), busy: make(map[key]bool),
+		slots: make(chan struct{}, maxAsking), done: make(chan struct{}),
+	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
@@ -80,7 +88,7 @@ func Open(path string, log *slog.Logger, now func() time.Time) *Book {
 	}
 	facts, err := read(path)
 	if err != nil {
-		b.log.Warn("what providers said about their models could not be read; they are asked again", "error", err)
+		b.log.Warn("cannot read the sizes that providers report of their models: furl asks again", "error", err)
 	}
 	b.merge(facts)
 	return b
@@ -113,19 +121,26 @@ func read(path string) ([]Fact, error) {
 	return file.Models, nil
 }
 
-// merge adds facts, except those that are older than the known ones, and drops the oldest beyond
-// the limit.
+// merge adds facts, except those older than the known ones. It ignores facts from the
+// future, which a wrong clock has written: no later fact would replace them.
 func (b *Book) merge(facts []Fact) {
+	now := b.now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, f := range facts {
 		k := key{f.Provider, f.Model}
-		if was, ok := b.facts[k]; f.Model == "" || len(f.Model) > maxModelName || ok && !f.Asked.After(was.Asked) {
+		was, ok := b.facts[k]
+		if f.Model == "" || len(f.Model) > maxModelName || f.Asked.After(now) || ok && !f.Asked.After(was.Asked) {
 			continue
 		}
 		f.Window, f.MaxOutput = inRange(f.Window), inRange(f.MaxOutput)
 		b.facts[k] = f
 	}
+	b.trim()
+}
+
+// trim removes the oldest facts beyond the limit. b.mu must be locked.
+func (b *Book) trim() {
 	if len(b.facts) <= maxFacts {
 		return
 	}
@@ -135,7 +150,7 @@ func (b *Book) merge(facts []Fact) {
 	}
 }
 
-// inRange returns a size that a provider has said, 0 if it cannot be one.
+// inRange returns a size that a provider reports, or 0 if it is out of range.
 func inRange(n int) int {
 	if n < 0 || n > maxTokens {
 		return 0
@@ -143,7 +158,8 @@ func inRange(n int) int {
 	return n
 }
 
-// Fact returns what the provider at a base URL has said about a model; false: nothing.
+// Fact returns what the provider at a base URL reports of a model, and false if it has
+// reported nothing.
 func (b *Book) Fact(provider, model string) (Fact, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,7 +167,7 @@ func (b *Book) Fact(provider, model string) (Fact, bool) {
 	return f, ok && !f.At.IsZero()
 }
 
-// Facts returns all facts, by provider and model, failures included.
+// Facts returns all facts, failures included, sorted by provider and model.
 func (b *Book) Facts() []Fact {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -163,11 +179,13 @@ func (b *Book) Facts() []Fact {
 	})
 }
 
-// save writes the file, with what other processes have added meanwhile.
+// save writes the file, after merging the facts that other processes have added.
 func (b *Book) save() error {
 	if b.path == "" {
 		return nil
 	}
+	b.saving.Lock()
+	defer b.saving.Unlock()
 	if others, err := read(b.path); err == nil {
 		b.merge(others)
 	}
@@ -184,9 +202,10 @@ func (b *Book) save() error {
 	if err != nil {
 		return err
 	}
+	defer os.Remove(w.Name()) // fails after the rename
 	_, err = w.Write(append(data, '\n'))
 	if err := errors.Join(err, w.Close()); err != nil {
-		return errors.Join(err, os.Remove(w.Name()))
+		return err
 	}
 	return os.Rename(w.Name(), b.path)
 }

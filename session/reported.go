@@ -1,0 +1,26 @@
+package session
+
+import (
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// Reported is what a provider's models API reports of a model.
+type Reported struct {
+	// Window and MaxOutput are in tokens, 0 if the provider does not report them.
+	Window, MaxOutput int
+	// From is the API's URL for people, such as https://api.anthropic.com/v1/models, and
+	// At is the time of its response.
+	From string
+	At   time.Time
+}
+
+// reported returns what the models API reports of a model, the zero value if nothing.
+func (a *shared) reported(name string, format furl.Format) Reported {
+	if a.o.Reported == nil {
+		return Reported{}
+	}
+	r, _ := a.o.Reported(name, format)
+	return r
+}
