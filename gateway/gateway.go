@@ -57,6 +57,21 @@ func (up *Upstreams) openAI(h http.Header) (*upstream.Client, *protocol.Refusal)
 	return nil, noUpstream("OpenAI", "openai")
 }
 
+// cure says how to send a credential that an upstream does not accept to the provider
+// that it is for, "" if that is no matter of addresses.
+func (up *Upstreams) cure(refusing *upstream.Client) string {
+	key := ""
+	switch refusing {
+	case up.Anthropic:
+		key = "anthropic"
+	case up.OpenAI:
+		key = "openai"
+	default:
+		return ""
+	}
+	return "; if it is for another provider, set the base URL of that provider with --" + key + " or gateway." + key
+}
+
 var noChatGPT = &protocol.Refusal{
 	Status:  http.StatusNotFound,
 	Message: "furl: no provider is configured for a login with ChatGPT, and the request was not sent; set gateway.chatgpt in the configuration, or --chatgpt, or sign in with an API key",

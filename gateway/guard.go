@@ -134,7 +134,7 @@ func (g *Gateway) authorizeRequest(w http.ResponseWriter, r *http.Request, rt *r
 	}
 	if rt.up != nil {
 		if err := rt.up.CheckCredentials(out.URL, out.Header); err != nil {
-			g.refuse(w, rt, &protocol.Refusal{Status: http.StatusUnauthorized, Message: "furl: " + err.Error() + "; the request was not sent"})
+			g.refuse(w, rt, &protocol.Refusal{Status: http.StatusUnauthorized, Message: "furl: " + err.Error() + "; the request was not sent" + g.up.cure(rt.up)})
 			return r, false
 		}
 	}

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -27,6 +28,9 @@ type vendor struct {
 	headers []string
 	// prefixes are those that only its credentials have.
 	prefixes []string
+	// keys are prefixes of which each key in X-Api-Key has one. Empty: any key may be
+	// one of its keys.
+	keys []string
 	// refused are prefixes that credentials of its hosts never have, although other
 	// vendors share them.
 	refused []string
@@ -54,12 +58,20 @@ var chatGPT = &vendor{name: ChatGPT, hosts: []string{"chatgpt.com", ".chatgpt.co
 // ChatGPT is the name of the vendor whose credentials are logins with ChatGPT.
 const ChatGPT = "ChatGPT"
 
+// azure is the name of the vendor whose credentials can be tokens of Entra ID.
+const azure = "Azure"
+
 var vendors = []*vendor{
-	{name: "Anthropic", hosts: []string{"api.anthropic.com"}, headers: []string{headerAuthorization, headerKey}, prefixes: []string{"sk-ant-"}},
+	// A key of another provider of this format, such as Foundry's, may have no known
+	// prefix. Anthropic documents that its own keys begin with sk-ant-. The form of its
+	// tokens in Authorization is not documented.
+	{name: "Anthropic", hosts: []string{"api.anthropic.com"}, headers: []string{headerAuthorization, headerKey}, prefixes: []string{"sk-ant-"}, keys: []string{"sk-ant-"}},
 	{name: "OpenAI", hosts: []string{"api.openai.com", ".api.openai.com"}, headers: []string{headerAuthorization}, prefixes: []string{"sk-proj-", "sk-svcacct-", "sk-admin-"}},
-	{name: "Azure", hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}, headers: []string{headerAuthorization, headerKey, headerAzureKey}},
+	{name: azure, hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}, headers: []string{headerAuthorization, headerKey, headerAzureKey}},
 	google,
-	{name: "AWS", hosts: []string{".amazonaws.com", ".api.aws"}, headers: []string{headerAuthorization, headerKey}, prefixes: []string{"AWS4-HMAC-SHA256", "ABSK"}},
+	{name: "AWS", hosts: []string{".amazonaws.com", ".api.aws"}, headers: []string{headerAuthorization, headerKey}, prefixes: []string{
+		"AWS4-HMAC-SHA256", "ABSK", "bedrock-api-key-", "AEAA", "aws-external-anthropic-api-key-",
+	}},
 	{name: "OpenRouter", hosts: []string{"openrouter.ai"}, headers: []string{headerAuthorization, headerKey}, prefixes: []string{"sk-or-"}},
 	{name: "xAI", hosts: []string{"api.x.ai"}, headers: []string{headerAuthorization, headerKey}, prefixes: []string{"xai-"}},
 	{name: "Groq", hosts: []string{"api.groq.com"}, headers: []string{headerAuthorization}, prefixes: []string{"gsk_"}},
@@ -84,8 +96,8 @@ func vendorOfHost(host string) *vendor {
 	return compatible
 }
 
-// VendorOf returns the name of the vendor whose prefix a credential has, or "" if no
-// prefix matches. A leading "Bearer " is ignored.
+// VendorOf returns the name of the vendor whose prefix a credential has, or that has
+// issued a token for its own APIs, or "" if it is unknown. A leading "Bearer " is ignored.
 func VendorOf(credential string) string {
 	credential = withoutScheme(credential)
 	for _, v := range vendors {
@@ -93,10 +105,7 @@ func VendorOf(credential string) string {
 			return v.name
 		}
 	}
-	if isChatGPTToken(credential) {
-		return ChatGPT
-	}
-	return ""
+	return vendorOfToken(credential)
 }
 
 func withoutScheme(credential string) string {
@@ -110,21 +119,37 @@ func hasPrefix(s string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
 }
 
-// isChatGPTToken reports whether a credential is a token of a login with ChatGPT: a
-// JSON Web Token with OpenAI's claim about the account. Its signature is not checked,
-// since the answer only keeps the token from other hosts.
-func isChatGPTToken(credential string) bool {
+// vendorOfToken returns the vendor of a JSON Web Token: one with OpenAI's claim about the
+// account is a login with ChatGPT, one that Microsoft's Entra ID has issued is for Azure.
+// Its signature is not checked, since the answer only keeps the token from other hosts.
+func vendorOfToken(credential string) string {
 	if !strings.HasPrefix(credential, "eyJ") {
-		return false
+		return ""
 	}
 	_, rest, _ := strings.Cut(credential, ".")
 	claims, _, ok := strings.Cut(rest, ".")
 	if !ok || len(claims) > maxClaims {
-		return false
+		return ""
 	}
 	decoded, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(claims, "="))
-	return err == nil && (bytes.Contains(decoded, []byte(`"https://api.openai.com/auth"`)) || bytes.Contains(decoded, []byte(`"https:\/\/api.openai.com\/auth"`)))
+	if err != nil {
+		return ""
+	}
+	if bytes.Contains(decoded, []byte(`"https://api.openai.com/auth"`)) || bytes.Contains(decoded, []byte(`"https:\/\/api.openai.com\/auth"`)) {
+		return ChatGPT
+	}
+	var token struct {
+		Issuer string `json:"iss"`
+	}
+	if json.Unmarshal(decoded, &token) == nil && hasPrefix(token.Issuer, entraIssuers) {
+		return azure
+	}
+	return ""
 }
+
+// entraIssuers are the beginnings of the issuers of Entra ID's tokens, of version 1 and 2
+// and of the national clouds.
+var entraIssuers = []string{"https://sts.windows.net/", "https://login.microsoftonline.", "https://sts.chinacloudapi.cn/", "https://login.partner.microsoftonline.cn/"}
 
 // maxClaims is the size of the largest claims that are decoded, in bytes. Headers have
 // a limit too.
@@ -156,6 +181,9 @@ func (v *vendor) takes(header, credential, host string) error {
 	if hasPrefix(withoutScheme(credential), v.refused) {
 		return fmt.Errorf("%s does not take the credential in %s, which is an API key", host, header)
 	}
+	if header == headerKey && credential != "" && len(v.keys) > 0 && !hasPrefix(withoutScheme(credential), v.keys) {
+		return fmt.Errorf("%s does not take the credential in %s: keys of %s begin with %s", host, header, v.name, strings.Join(v.keys, " or "))
+	}
 	return nil
 }
 
@@ -163,8 +191,11 @@ func belongs(vendor string) string {
 	if vendor == "" {
 		return ""
 	}
-	if vendor == ChatGPT {
+	switch vendor {
+	case ChatGPT:
 		return ", which is a login with ChatGPT"
+	case azure:
+		return ", which is a token for Azure"
 	}
 	return ", which is a key of " + vendor
 }

@@ -46,6 +46,9 @@ func TestCredentialsOfChatGPT(t *testing.T) {
 	}
 }
 
+// entra is a token of Microsoft's Entra ID.
+var entra = "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString([]byte(`{"aud":"https://ai.azure.com","iss":"https:\/\/sts.windows.net\/planted/"}`)) + ".planted"
+
 // Hosts of vendors match by their whole name. A request without credentials passes.
 func TestCheckCredentials(t *testing.T) {
 	for _, tt := range []struct{ address, header, credential, want string }{
@@ -59,6 +62,24 @@ func TestCheckCredentials(t *testing.T) {
 		{"https://api.openai.com", "Authorization", "Bearer ", ""},
 		{"https://api.groq.com/openai/v1", "Authorization", "Bearer gsk_planted", ""},
 		{"https://api.anthropic.com", "Api-Key", "planted", "api.anthropic.com does not take the credential in Api-Key"},
+		// Anthropic's keys are recognized by their form, those of its clouds have none.
+		{"https://api.anthropic.com", "X-Api-Key", "sk-ant-api03-planted", ""},
+		{"https://api.anthropic.com", "X-Api-Key", "Bearer sk-ant-api03-planted", ""},
+		{"https://api.anthropic.com", "X-Api-Key", "", ""},
+		{"https://api.anthropic.com", "X-Api-Key", "planted-by-foundry", "api.anthropic.com does not take the credential in X-Api-Key: keys of Anthropic begin with sk-ant-"},
+		{"https://API.Anthropic.com:443", "X-Api-Key", "planted-by-foundry", "keys of Anthropic begin with sk-ant-"},
+		{"https://api.anthropic.com", "Authorization", "Bearer planted-token", ""},
+		{"https://anthropic.proxy.example", "X-Api-Key", "planted-by-the-proxy", ""},
+		{"https://r.services.ai.azure.com/anthropic", "X-Api-Key", "planted-by-foundry", ""},
+		{"https://api.anthropic.com", "X-Api-Key", "bedrock-api-key-planted", "which is a key of AWS"},
+		{"https://api.anthropic.com", "Authorization", "Bearer bedrock-api-key-planted", "which is a key of AWS"},
+		{"https://api.anthropic.com", "X-Api-Key", "aws-external-anthropic-api-key-planted", "which is a key of AWS"},
+		{"https://api.openai.com", "Authorization", "Bearer AEAAplanted", "which is a key of AWS"},
+		{"https://aws-external-anthropic.us-east-1.api.aws", "X-Api-Key", "aws-external-anthropic-api-key-planted", ""},
+		{"https://bedrock-mantle.us-east-1.api.aws/anthropic", "Authorization", "Bearer bedrock-api-key-planted", ""},
+		{"https://api.anthropic.com", "Authorization", "Bearer " + entra, "which is a token for Azure"},
+		{"https://r.services.ai.azure.com/anthropic", "Authorization", "Bearer " + entra, ""},
+		{"https://apim.example", "Authorization", "Bearer " + entra, ""},
 		{"https://litellm.example", "X-Goog-Api-Key", "planted", "litellm.example does not take the credential in X-Goog-Api-Key"},
 	} {
 		c, err := upstream.New(tt.address, nil)
