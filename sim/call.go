@@ -16,7 +16,7 @@ import (
 
 // newCall starts a request.
 func (s *Sim) newCall(w http.ResponseWriter, r *http.Request) *call {
-	n := s.turns.request()
+	n := s.turns.request(r.Method)
 	c := &call{
 		sim:    s,
 		r:      r,

@@ -40,6 +40,17 @@ func (h *held) release() {
 	}
 }
 
+// messages counts the requests to a model. furl also asks about the model, at a time of its
+// own.
+func (h *held) messages() (n int) {
+	for _, r := range h.sim.Requests() {
+		if r.Method == http.MethodPost {
+			n++
+		}
+	}
+	return n
+}
+
 func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.sim.ServeHTTP(&heldWriter{ResponseWriter: w, held: h}, r)
 }

@@ -103,7 +103,7 @@ func TestReload(t *testing.T) {
 	// The next request goes to the new provider, and the stream continues.
 	next := post(t, p.url+"/v1/messages", streamed)
 	body, err := io.ReadAll(next.Body)
-	if err != nil || !bytes.Contains(body, []byte("message_stop")) || next.Header.Get("X-Furl-Dry-Run") != "true" || len(second.sim.Requests()) != 1 {
+	if err != nil || !bytes.Contains(body, []byte("message_stop")) || next.Header.Get("X-Furl-Dry-Run") != "true" || second.messages() != 1 {
 		t.Errorf("the next request was answered %v %v: %s", next.Header, err, body)
 	}
 	first.release()
@@ -111,7 +111,7 @@ func TestReload(t *testing.T) {
 	if err != nil || !bytes.Contains(body, []byte("message_stop")) {
 		t.Errorf("the stream ended early: %v\n%s", err, body)
 	}
-	if len(first.sim.Requests()) != 1 {
+	if first.messages() != 1 {
 		t.Error("the first provider got more than one request")
 	}
 	if code, done, text := reload(t, p.url); code != http.StatusOK || len(done.Changed) != 0 || len(done.NeedRestart) != 2 {

@@ -202,7 +202,7 @@ func (st *fixture) withFurlName(t testing.TB) []string {
 
 // recaller is a model that searches its client's earlier sessions with furl mcp before
 // it replies. Claude Code names tools of MCP servers without their definitions, which
-// the model has to load first.
+// the model has to load first; Codex's default model calls them in a script.
 type recaller struct{}
 
 func (recaller) Play(_ context.Context, req *protocol.Request) (sim.Reply, error) {
@@ -214,7 +214,7 @@ func (recaller) Play(_ context.Context, req *protocol.Request) (sim.Reply, error
 				loaded = true
 			case b.Kind == furl.KindResult && strings.Contains(b.Text, factNumber):
 				return sim.Text("I remember: the limit is 7."), nil
-			case b.Kind == furl.KindCall && strings.HasSuffix(b.Name, "memory_search"):
+			case b.Kind == furl.KindCall && (strings.HasSuffix(b.Name, "memory_search") || b.Name == "exec"):
 				if i < len(req.Messages)-2 {
 					return sim.Text("The search found nothing."), nil
 				}
@@ -224,7 +224,13 @@ func (recaller) Play(_ context.Context, req *protocol.Request) (sim.Reply, error
 	call := func(name string, args map[string]string) (sim.Reply, error) {
 		return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindCall, Name: name, Args: mustJSON(args)}}}, nil
 	}
-	search, loader := "", false
+	search, loader, scripts := "", false, false
+	for i := range req.Messages {
+		for j := range req.Messages[i].Blocks {
+			b := &req.Messages[i].Blocks[j]
+			scripts = scripts || b.Name == "additional_tools" && strings.Contains(b.Text, "`ALL_TOOLS`")
+		}
+	}
 	for i := range req.Preamble {
 		b := &req.Preamble[i]
 		switch {
@@ -244,6 +250,9 @@ func (recaller) Play(_ context.Context, req *protocol.Request) (sim.Reply, error
 		return call("ToolSearch", map[string]string{"query": "select:mcp__furl__memory_search"})
 	case loaded:
 		return call("mcp__furl__memory_search", map[string]string{"query": factQuery})
+	case scripts:
+		script := fmt.Sprintf("text(await tools.mcp__furl__memory_search({query: %q}))", factQuery)
+		return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindCall, Name: "exec", Args: mustJSON(script)}}}, nil
 	}
 	return sim.Text("There is no search."), nil
 }
