@@ -25,6 +25,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/furlhq/furl"
@@ -34,13 +35,48 @@ import (
 type Entry struct {
 	Model   furl.Model
 	Aliases []string
+	Origin
+	// Changes are the changes by entries of other files (Merge), the newest last. Origin
+	// is that of the values that they do not change.
+	Changes []Change
+}
+
+// Origin is where the values of an entry come from.
+type Origin struct {
 	// Date is the month or day when the facts were looked up, "2026-10" or
 	// "2026-10-07", and Source says where. A user's entries may omit them;
 	// Source is then the file's name.
 	Date, Source string
-	// Where is the file and line of the entry, the user's if it overrides a
-	// built-in one.
+	// Where is the file and line of the entry.
 	Where string
+}
+
+// String describes an origin for people: the source, its date, and the file and line.
+func (o Origin) String() string {
+	file := o.Where[:max(0, strings.LastIndex(o.Where, ":"))]
+	switch {
+	case o.Source == "" || o.Source == file:
+		return o.Where
+	case o.Date == "":
+		return fmt.Sprintf("%s (%s)", o.Source, o.Where)
+	}
+	return fmt.Sprintf("%s, %s (%s)", o.Source, o.Date, o.Where)
+}
+
+// Change is the part of an entry that another file has replaced.
+type Change struct {
+	Keys []string // such as window, sorted
+	Origin
+}
+
+// OriginOf returns the origin of the value of a key, such as window.
+func (e *Entry) OriginOf(key string) Origin {
+	for _, c := range slices.Backward(e.Changes) {
+		if slices.Contains(c.Keys, key) {
+			return c.Origin
+		}
+	}
+	return e.Origin
 }
 
 // Catalog is a set of models by name. It is immutable and safe for concurrent
@@ -55,7 +91,7 @@ type Catalog struct {
 var models []byte
 
 var builtIn = sync.OnceValue(func() *Catalog {
-	c, err := Parse("models.yaml", models)
+	c, err := Parse("built-in models.yaml", models)
 	if err == nil {
 		c, err = new(Catalog).Merge(c)
 	}
@@ -117,7 +153,9 @@ func (c *Catalog) Merge(over *Catalog) (*Catalog, error) {
 		if !exact {
 			if j, ok := c.find(e.id); ok {
 				base := c.entries[j]
-				e.sets = e.after(base.sets)
+				base.change(&e)
+				base.id, base.aliases = e.id, e.aliases
+				e = base
 			} else if base, ok := c.assumed(e.id); ok {
 				e.sets = e.after(append(base.sets, func(e *Entry) { e.Model.Like = "" })) // the user knows it
 			}
@@ -125,9 +163,8 @@ func (c *Catalog) Merge(over *Catalog) (*Catalog, error) {
 			out.entries = append(out.entries, e)
 		} else {
 			base := out.entries[i]
-			base.sets = e.after(base.sets)
+			base.change(&e)
 			base.aliases = append(slices.Clone(base.aliases), e.aliases...)
-			base.file, base.line = e.file, e.line
 			out.entries[i] = base
 		}
 		for _, n := range append([]string{e.id}, e.aliases...) {

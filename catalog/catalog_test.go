@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
@@ -21,7 +22,7 @@ func TestBuiltInEntries(t *testing.T) {
 	}
 	for _, e := range c.Entries() {
 		m := e.Model
-		if e.Date == "" || e.Source == "" || e.Source == "models.yaml" {
+		if e.Date == "" || e.Source == "" || e.Source == "built-in models.yaml" {
 			t.Errorf("%s: date %q and source %q, want both", e.Where, e.Date, e.Source)
 		}
 		if m.Provider == "" || m.Format == "" || m.Window == 0 {
@@ -103,6 +104,86 @@ func TestClaudeFacts(t *testing.T) {
 		if w, w1 := m.Prices.CacheWrite/m.Prices.Input, m.Prices.CacheWrite1h/m.Prices.Input; w < 1.249 || w > 1.251 || w1 < 1.999 || w1 > 2.001 {
 			t.Errorf("%s: writes at %v and %v of the input price, want 1.25 and 2", tt.id, w, w1)
 		}
+	}
+}
+
+// Requests of the past have the prices of their day.
+func TestPricesByDate(t *testing.T) {
+	for _, tt := range []struct {
+		id, at              string
+		prompt              int
+		input, read, output float64
+	}{
+		{"deepseek-v4-pro", "2026-08-16 15:59", 1000, 0.435, 0.003625, 0.87},
+		{"deepseek-v4-pro", "2026-08-12 02:00", 1000, 0.435, 0.003625, 0.87}, // no peak hours yet
+		{"deepseek-v4-pro", "2026-08-16 16:00", 1000, 0.66, 0.022, 1.98},
+		{"deepseek-v4-pro", "2026-08-25 02:00", 1000, 1.32, 0.044, 3.96},
+		{"deepseek-v4-flash", "2026-08-12 02:00", 1000, 0.14, 0.0028, 0.28},
+		{"deepseek-v4-flash", "2026-08-25 02:00", 1000, 0.44, 0.014, 1.32},
+		{"deepseek-v4-flash", "2026-08-25 05:00", 1000, 0.22, 0.007, 0.66},
+		{"deepseek-v4-flash", "2026-09-11 02:00", 1000, 0.3, 0.006, 1.2},
+		{"deepseek-v4-flash", "2026-09-12 02:00", 1000, 0.15, 0.003, 0.6}, // a Saturday
+		{"claude-sonnet-5-5", "2026-10-06 12:00", 1000, 2, 0.2, 10},
+		{"claude-sonnet-5-5", "2026-10-08 12:00", 1000, 2, 0.1, 10},
+		{"gpt-5.6-sol", "2026-08-20 23:59", 1000, 5, 0.5, 30},
+		{"gpt-5.6-sol", "2026-08-20 23:59", 300_000, 10, 1, 45},
+		{"gpt-5.6-sol", "2026-08-21 00:00", 1000, 4, 0.4, 20},
+		{"gpt-5.6-sol", "2026-08-21 00:00", 300_000, 8, 0.8, 30},
+		{"gpt-5.6-terra", "2026-07-29 12:00", 1000, 2.5, 0.25, 15},
+		{"gpt-5.6-terra", "2026-07-30 12:00", 1000, 2, 0.2, 12},
+		{"gpt-5.6-luna", "2026-07-29 12:00", 300_000, 2, 0.2, 9},
+		{"gpt-5.6-luna", "2026-07-30 12:00", 300_000, 0.4, 0.04, 1.8},
+	} {
+		at, err := time.Parse("2006-01-02 15:04", tt.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, ok := catalog.Default().Lookup(tt.id)
+		p := price.For(&m, tt.prompt, at)
+		if !ok || p.Input != tt.input || p.CacheRead != tt.read || p.Output != tt.output {
+			t.Errorf("%s at %s, %d tokens: %+v, want %v, %v, %v", tt.id, tt.at, tt.prompt, p, tt.input, tt.read, tt.output)
+		}
+	}
+}
+
+// An entry that a file changes has the origin of each value: the file's for the keys that
+// it has, the built-in one for the others.
+func TestOriginOf(t *testing.T) {
+	builtIn, _ := catalog.Default().Entry("claude-opus-5-5")
+	c, err := catalog.Default().Merge(parse(t, "user.yaml", `
+models:
+  - {id: claude-opus-5.5, window: 400_000, prices: {input: 4, output: 20}, aliases: [house]}
+  - {id: gpt-5-2031-01-01, max_output: 1000, source: a letter, date: 2026-11}
+  - {id: llama-local, window: 32_768}
+  - {id: gpt-4o, date: 2026-12-01}
+`))
+	if err == nil {
+		c, err = c.Merge(parse(t, "second.yaml", "models: [{id: house, window: 300_000}]"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, key, want string }{
+		{"house", "window", "second.yaml:1"},
+		{"house", "prices", "user.yaml:3"},
+		{"house", "caching", builtIn.Origin.String()},
+		{"gpt-5-2031-01-01", "max_output", "a letter, 2026-11 (user.yaml:4)"},
+		{"llama-local", "window", "user.yaml:5"},
+		{"gpt-4o", "window", "OpenAI"},
+	} {
+		e, ok := c.Entry(tt.name)
+		if got := e.OriginOf(tt.key).String(); !ok || !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s of %s is from %q, want %q", tt.key, tt.name, got, tt.want)
+		}
+	}
+	if e, _ := c.Entry("house"); e.Model.Window != 300_000 || len(e.Changes) != 2 || e.Origin != builtIn.Origin {
+		t.Errorf("got %+v", e)
+	}
+	if e, _ := c.Entry("gpt-4o"); e.Date != "2026-12-01" || len(e.Changes) != 0 {
+		t.Errorf("got %+v", e)
+	}
+	if e, _ := catalog.Default().Entry("claude-opus-5-5"); len(e.Changes) != 0 || e.Model.Window != builtIn.Model.Window {
+		t.Errorf("the built-in catalogue has changed: %+v", e)
 	}
 }
 

@@ -9,16 +9,16 @@ import (
 	"github.com/furlhq/furl/internal/strictyaml"
 )
 
-// family is a series of models whose names begin with the same word, such as claude.
-// What a model of it that is newer than the catalogue needs is assumed from the others.
+// family is a series of models whose names begin with the same word, such as claude. The
+// rules of a member that the catalogue lacks are assumed from the members that it has.
 type family struct {
 	name   string
-	except []string // beginnings of names that are not of it
+	except []string // beginnings of names that do not belong to it
 }
 
-// Describe returns the description of a model by its name in requests: that of Lookup,
-// else the one that Assume assumes, else only the defaults of the requests' format, which
-// have no window.
+// Describe returns the description of a model by its name in requests: the result of
+// Lookup, or else of Assume, or else the defaults of the requests' format, which have no
+// window.
 func (c *Catalog) Describe(name string, format furl.Format) furl.Model {
 	if m, ok := c.Lookup(name); ok {
 		return m
@@ -29,13 +29,13 @@ func (c *Catalog) Describe(name string, format furl.Format) furl.Model {
 	return Unknown(name, format)
 }
 
-// Assume describes a model that Lookup does not find, if its name is of a family. It takes
-// the rules of the newest member: of the same line (claude-opus-…) if that has one of the
-// newest generation, else of the family.
-// Model.Like names that member. Where a wrong rule would break a session, it assumes the
-// strictest one: if any member binds thinking to the prompt before it, so does the model,
-// and no thinking may be left out otherwise. The window is the smallest of the newest
-// generation, and 0 for a model of an older one. Prices are not assumed.
+// Assume describes a model that Lookup does not find, if its name belongs to a family. It
+// uses the rules of the newest member of the same line (claude-opus-…) if that member is of
+// the newest generation, else those of the newest member of the family. Model.Like is that
+// member. Where a wrong rule would break a session, Assume uses the strictest one: thinking
+// is bound to the prompt before it if any member binds it, and is never removable. The
+// window is the smallest one of the newest generation, or 0 if the model is of an older
+// generation. Prices are not assumed.
 func (c *Catalog) Assume(name string) (furl.Model, bool) {
 	e, ok := c.assumed(name)
 	if !ok {
@@ -59,8 +59,8 @@ func (c *Catalog) assumed(name string) (entry, bool) {
 	return entry{}, false
 }
 
-// has reports whether a name is of the family. Tags of local servers (qwen3:32b) and
-// paths are not.
+// has reports whether a name belongs to the family. Names with tags of local servers
+// (qwen3:32b) and paths do not.
 func (f *family) has(name string) bool {
 	return (name == f.name || strings.HasPrefix(name, f.name+"-")) && !strings.ContainsAny(name, ":/") &&
 		!slices.ContainsFunc(f.except, func(e string) bool { return strings.HasPrefix(name, e) })

@@ -17,9 +17,12 @@ type entry struct {
 	id      string
 	aliases []string
 	sets    []set
-	usual   bool // it sets prices for all times
+	usual   bool     // it sets prices for all times
+	keys    []string // those with facts about the model
 	file    string
 	line    int
+	changes []Change // by entries that were merged into this one
+	where   string   // file and line of the entry that the changes were merged into, "" if none
 }
 
 // set assigns one value.
@@ -34,7 +37,8 @@ type fields map[string]field
 
 // build applies the assignments.
 func (e *entry) build() Entry {
-	b := Entry{Where: fmt.Sprintf("%s:%d", e.file, e.line), Aliases: e.aliases}
+	b := Entry{Aliases: e.aliases, Changes: e.changes}
+	b.Where = cmp.Or(e.where, fmt.Sprintf("%s:%d", e.file, e.line))
 	b.Model.Format = furl.FormatChat
 	for _, s := range e.sets { // first, to know the format
 		s(&b)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,9 @@ func parse(name string, data []byte) (*Catalog, error) {
 	return c, nil
 }
 
+// notFacts are the keys of an entry that do not describe the model.
+var notFacts = []string{"id", "aliases", "date", "source"}
+
 func readModels(name string, v strictyaml.Value) (entries []entry) {
 	const expected = `a list of models, each starting with "- id: NAME"`
 	if n := v.Len(); n > maxModels {
@@ -58,6 +62,9 @@ func readModels(name string, v strictyaml.Value) (entries []entry) {
 		e := entry{file: name, line: item.Line()}
 		for read, v := range strictyaml.Object(item, modelFields) {
 			read(&e, v)
+			if !slices.Contains(notFacts, v.Name()) {
+				e.keys = append(e.keys, v.Name())
+			}
 		}
 		item.Require("id", "add the name that requests use for the model")
 		entries = append(entries, e)

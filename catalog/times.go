@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,18 @@ func usualPricesField(read field) field {
 		e.usual = true
 		read(e, v)
 	}
+}
+
+// change merges an entry of another file into e. The file and line of e are then those of
+// the change, for errors.
+func (e *entry) change(by *entry) {
+	was, is := e.build(), by.build()
+	e.sets = by.after(e.sets)
+	if len(by.keys) > 0 {
+		e.sets = append(e.sets, func(b *Entry) { b.Date, b.Source = was.Date, was.Source })
+		e.changes = append(e.changes[:len(e.changes):len(e.changes)], Change{slices.Sorted(slices.Values(by.keys)), is.Origin})
+	}
+	e.where, e.file, e.line = was.Where, by.file, by.line
 }
 
 // after returns the assignments of a file's entry as they follow those of another file.

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"cmp"
-
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
 )
@@ -47,7 +45,7 @@ func (a *shared) Facts(name string, format furl.Format) Facts {
 	case f.WindowAssumed:
 		f.WindowFrom = "assumed: the smallest of the newest models of its family"
 	default:
-		f.WindowFrom = cmp.Or(f.Entry.Source, "the catalogue")
+		f.WindowFrom = f.Entry.OriginOf("window").String()
 	}
 	return f
 }

@@ -349,7 +349,11 @@ func claudeUsage(u furl.Usage, passes furl.Passes) []byte {
 		if i == 0 {
 			out = append(out, `"iterations":[`...)
 		}
-		out = rawjson.AppendString(append(out, `{"type":`...), p.Kind)
+		kind := p.Kind
+		if len(passes) == 1 && kind == furl.PassMessage {
+			kind = "fallback_message" // a single "message" pass says nothing, not even its model
+		}
+		out = rawjson.AppendString(append(out, `{"type":`...), kind)
 		if p.Model != "" {
 			out = rawjson.AppendString(append(out, `,"model":`...), p.Model)
 		}

@@ -161,16 +161,29 @@ type jsonModel struct {
 	Prices   []jsonPrices `json:"prices,omitempty"`
 	Caching  string       `json:"caching"`
 	Thinking string       `json:"thinking"`
-	// Source and Date say where the facts of the catalogue were found, and Where in
-	// which file and line they are.
-	Source string `json:"source,omitempty"`
-	Date   string `json:"date,omitempty"`
-	Where  string `json:"where,omitempty"`
+	// The origin of the facts in the catalogue, except those that Changes lists.
+	jsonOrigin
+	// Changes are the facts that the user's catalogue file has changed.
+	Changes []jsonChange `json:"changes,omitempty"`
 	// API is the models API that was asked, and when.
 	API     string     `json:"models_api,omitempty"`
 	AskedAt *time.Time `json:"models_api_asked,omitempty"`
 	// Entry is an entry for a file of the key catalog.
 	Entry string `json:"catalog_entry"`
+}
+
+// jsonOrigin is where facts come from: their source, when they were looked up, and in
+// which file and line they are.
+type jsonOrigin struct {
+	Date   string `json:"date,omitempty"`
+	Source string `json:"source,omitempty"`
+	Where  string `json:"where,omitempty"`
+}
+
+// jsonChange is a change by an entry of a catalogue file.
+type jsonChange struct {
+	Keys []string `json:"keys"` // of the entry, such as window
+	jsonOrigin
 }
 
 // jsonPrices are prices in US dollars per million tokens.
@@ -196,7 +209,10 @@ func describeModel(all *session.Sessions, name string, format furl.Format) jsonM
 	m := &facts.Model
 	out := jsonModel{
 		Name: name, Known: knownNot, Like: m.Like, Provider: m.Provider, Window: m.Window, WindowAssumed: m.WindowAssumed, WindowFrom: facts.WindowFrom, MaxOutput: m.MaxOutput,
-		Prices: pricesOf(m), Caching: cachingText(m), Thinking: thinkingText(m), Source: facts.Entry.Source, Date: facts.Entry.Date, Where: facts.Entry.Where, API: facts.Reported.From,
+		Prices: pricesOf(m), Caching: cachingText(m), Thinking: thinkingText(m), jsonOrigin: jsonOrigin(facts.Entry.Origin), API: facts.Reported.From,
+	}
+	for _, c := range facts.Entry.Changes {
+		out.Changes = append(out.Changes, jsonChange{c.Keys, jsonOrigin(c.Origin)})
 	}
 	switch {
 	case facts.Known:
@@ -354,6 +370,8 @@ func printModels(w io.Writer, list []jsonModel) {
 			from = "like " + m.Like
 		case m.Known == knownNot:
 			from = knownNot
+		case len(m.Changes) > 0:
+			from = m.Changes[len(m.Changes)-1].Where
 		case m.Date == "":
 			from = m.Where
 		}
@@ -410,14 +428,14 @@ func (m *jsonModel) print(w io.Writer) {
 	line("caching", m.Caching)
 	line("thinking", m.Thinking)
 	if m.Source != "" {
-		source := m.Source
+		source := catalog.Origin(m.jsonOrigin).String()
 		if m.Known == knownFamily {
 			source = m.Like + ": " + source
 		}
-		if m.Date != "" {
-			source += ", " + m.Date
-		}
-		line("source", source+" ("+m.Where+")")
+		line("source", source)
+	}
+	for _, c := range m.Changes {
+		line("changed", strings.Join(c.Keys, ", ")+": "+catalog.Origin(c.jsonOrigin).String())
 	}
 	if m.AskedAt != nil {
 		line("asked", fmt.Sprintf("%s at %s", m.API, m.AskedAt.Format("2006-01-02 15:04 MST")))

@@ -156,7 +156,7 @@ func (c *counters) usage() furl.Usage {
 // passes if there were several.
 func (c *counts) usage() (furl.Usage, furl.Passes) {
 	all := c.counters.usage()
-	if len(c.iterations) == 0 || len(c.iterations) == 1 && c.iterations[0].kind() == furl.PassMessage {
+	if len(c.iterations) == 0 || len(c.iterations) == 1 && c.iterations[0].typ == furl.PassMessage {
 		return all, nil
 	}
 	passes := make(furl.Passes, 0, len(c.iterations)+1)
@@ -177,8 +177,11 @@ func (c *counts) usage() (furl.Usage, furl.Passes) {
 	return passes[last].Usage, passes
 }
 
+// fallbackMessage is the type of a pass by another model, after the first one declined.
+const fallbackMessage = "fallback_message"
+
 func (it *iteration) kind() string {
-	if it.typ == "fallback_message" { // by another model, after the first one declined
+	if it.typ == fallbackMessage {
 		return furl.PassMessage
 	}
 	return it.typ
