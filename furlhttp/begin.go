@@ -96,7 +96,7 @@ func (t *Transport) beginExchange(q *modelRequest, body []byte) (x *exchange.Exc
 		t.o.Hooks.passed(PassedAuxiliary, nil)
 		return nil, nil
 	}
-	o := exchange.BeginOptions{Hints: h, Commands: commands, Recall: exchange.KeepRecall, DryRun: t.o.DryRun || headerIsTrue(q.Request, HeaderDryRun), HourCache: t.o.HourCache, Peek: q.count, Compact: q.compacts(req)}
+	o := exchange.BeginOptions{Hints: h, Commands: commands, Recall: exchange.KeepRecall, DryRun: t.o.DryRun || headerIsTrue(q.Request, HeaderDryRun), HourCache: t.o.HourCache, HoldBilling: t.o.HoldBilling, Peek: q.count, Compact: q.compacts(req)}
 	if t.o.Recall {
 		o.Recall = exchange.OfferRecall
 	}

@@ -63,6 +63,12 @@ type Options struct {
 	// the provider's error after which its SDKs send the whole history, unless
 	// nothing is reduced: in a dry run, or if the sessions' policy is none.
 	PassThreads bool
+	// HoldBilling sends all requests of a session with the first system block of its
+	// first request, where that block is Claude Code's x-anthropic-billing-header. It
+	// changes with each request. Anthropic caches the prompt as if it were constant;
+	// the caches of other providers miss. Set it only for these. Dry runs are sent
+	// unchanged.
+	HoldBilling bool
 	// DryRun plans each request, reports what would be hidden, and sends it
 	// unchanged.
 	DryRun bool

@@ -146,6 +146,9 @@ type Options struct {
 	// PassThreads sends on requests with a message thread of Anthropic; see
 	// furlhttp.Options.
 	PassThreads bool
+	// HoldBilling sends a session's first billing line to providers other than
+	// Anthropic; see furlhttp.Options.
+	HoldBilling bool
 	// DryRun makes every request a dry run: furl plans and reports what it would
 	// hide, records the conversation, and sends each request unchanged.
 	DryRun bool

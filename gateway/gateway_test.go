@@ -29,6 +29,7 @@ type fixture struct {
 	sim      *sim.Sim
 	direct   *httptest.Server // the sim itself
 	front    *httptest.Server // the gateway
+	vendor   string           // that the gateway takes the sim for; "": a compatible server
 	sessions *session.Sessions
 	gateway  *gateway.Gateway
 }
@@ -59,7 +60,7 @@ func (st *fixture) begin(t testing.TB, store storage.Store, sess *session.Option
 	if st.sessions, err = session.New(store, sess); err != nil {
 		t.Fatal(err)
 	}
-	up, err := upstream.New(st.direct.URL, nil)
+	up, err := upstream.New(st.direct.URL, &upstream.Options{Vendor: st.vendor})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,8 @@ func (g *Gateway) transport(c *call, r *http.Request, sessions *session.Sessions
 	}
 	return furlhttp.New(sessions, &furlhttp.Options{
 		Base: c, Recall: g.o.Recall, PassThreads: g.o.PassThreads, DryRun: g.o.DryRun, HourCache: g.hourCache(r), MaxBody: g.o.MaxBody, Finish: g.o.Finish,
-		Background: c.runAfterResponse, Hooks: c.hooks(), Logger: g.log,
+		HoldBilling: g.o.HoldBilling && c.rt.up.Vendor() != upstream.Anthropic,
+		Background:  c.runAfterResponse, Hooks: c.hooks(), Logger: g.log,
 	}), nil
 }
 

@@ -55,8 +55,12 @@ var google = &vendor{
 // tokens of such a login. They are sent to no other host, and API keys are not sent there.
 var chatGPT = &vendor{name: ChatGPT, hosts: []string{"chatgpt.com", ".chatgpt.com"}, headers: []string{headerAuthorization}, refused: []string{"sk-"}}
 
-// ChatGPT is the name of the vendor whose credentials are logins with ChatGPT.
-const ChatGPT = "ChatGPT"
+// The names of vendors.
+const (
+	Anthropic = "Anthropic"
+	// ChatGPT is the vendor whose credentials are logins with ChatGPT.
+	ChatGPT = "ChatGPT"
+)
 
 // azure is the name of the vendor whose credentials can be tokens of Entra ID.
 const azure = "Azure"
@@ -65,7 +69,7 @@ var vendors = []*vendor{
 	// A key of another provider of this format, such as Foundry's, may have no known
 	// prefix. Anthropic documents that its own keys begin with sk-ant-. The form of its
 	// tokens in Authorization is not documented.
-	{name: "Anthropic", hosts: []string{"api.anthropic.com"}, headers: []string{headerAuthorization, headerKey}, prefixes: []string{"sk-ant-"}, keys: []string{"sk-ant-"}},
+	{name: Anthropic, hosts: []string{"api.anthropic.com"}, headers: []string{headerAuthorization, headerKey}, prefixes: []string{"sk-ant-"}, keys: []string{"sk-ant-"}},
 	{name: "OpenAI", hosts: []string{"api.openai.com", ".api.openai.com"}, headers: []string{headerAuthorization}, prefixes: []string{"sk-proj-", "sk-svcacct-", "sk-admin-"}},
 	{name: azure, hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}, headers: []string{headerAuthorization, headerKey, headerAzureKey}},
 	google,

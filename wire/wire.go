@@ -163,6 +163,12 @@ type questions interface {
 	// it has no such breakpoint with a shorter lifetime, or the provider has no choice
 	// of lifetimes there. The result shares no memory with body.
 	HourPreamble(body []byte) (_ []byte, ok bool)
+	// BillingLine returns the line in a request's instructions that tells the provider
+	// what to bill, "" if there is none. It changes with each request, so caches of other
+	// providers miss. WithBillingLine changes the line to another one. ok is false if
+	// the request has none or the same one.
+	BillingLine(body []byte) string
+	WithBillingLine(body []byte, line string) (_ []byte, ok bool)
 }
 
 // programs contains what a program needs to send requests of its own.

@@ -92,8 +92,8 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) 
 	o := gateway.Options{
 		Finish: c.Gateway.Finish,
 		Hosts:  c.Gateway.Hosts, Origins: c.Gateway.Origins, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests,
-		PassThreads: c.Gateway.Threads == "pass",
-		DryRun:      f.dryRun || c.Gateway.DryRun, Recall: f.recall || c.Gateway.Recall, Version: version(), Logger: s.log,
+		PassThreads: c.Gateway.Threads == "pass", HoldBilling: c.Gateway.BillingHeader == "hold",
+		DryRun: f.dryRun || c.Gateway.DryRun, Recall: f.recall || c.Gateway.Recall, Version: version(), Logger: s.log,
 		Summaries: gateway.SummaryOptions{Model: c.Summaries.Model, Key: c.Summaries.Key(), AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout},
 		KeepAlive: c.Gateway.KeepAlive, HourCache: hourCache(c.Gateway.HourCache),
 		TenantSecret: s.tenants, TenantBy: gateway.TenantBy(c.Gateway.TenantBy),

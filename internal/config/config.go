@@ -159,6 +159,10 @@ type Gateway struct {
 	// Threads is refuse or pass: what the gateway does with message threads, in which
 	// the provider keeps the history. If empty, refuse.
 	Threads string `yaml:"threads"`
+	// BillingHeader is pass or hold: what is sent to providers other than Anthropic in
+	// place of Claude Code's first system block, which changes with each request. If
+	// empty, pass.
+	BillingHeader string `yaml:"billing_header"`
 	// DryRun plans and says what would be hidden, and hides nothing.
 	DryRun bool `yaml:"dry_run"`
 	// KeepAlive is how many pings may keep the prompt cache of a session alive in
@@ -551,6 +555,7 @@ policy: auto
 #   max_body: 64MB
 #   max_requests: 1024
 #   refuse: false
+#   billing_header: pass
 #   dry_run: false
 #   log: info
 #   keep_alive: 0

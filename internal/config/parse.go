@@ -88,6 +88,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"refuse":            boolean(&c.Gateway.Refuse),
 			"log":               oneOf(&c.Gateway.Log, "debug", "info", "warn", "error"),
 			"threads":           oneOf(&c.Gateway.Threads, "refuse", "pass"),
+			"billing_header":    oneOf(&c.Gateway.BillingHeader, "pass", "hold"),
 			"dry_run":           boolean(&c.Gateway.DryRun),
 			"keep_alive":        pings(&c.Gateway.KeepAlive),
 			"cache_1h":          onOff(&c.Gateway.HourCache),

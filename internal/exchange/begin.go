@@ -35,6 +35,9 @@ type BeginOptions struct {
 	Commands Commands
 	// HourCache says when requests ask for cache entries of one hour.
 	HourCache protocol.HourCache
+	// HoldBilling sends all requests of a session with the billing line of its first
+	// one, except dry runs and requests that continue a thread.
+	HoldBilling bool
 	// DryRun plans and sends the request unchanged: Fit.Plan holds the plan, and
 	// none of it is recorded. Blocks that the session already hides are shown too;
 	// thinking that is bound to a prompt without them is removed. No model is asked
@@ -60,7 +63,7 @@ type BeginOptions struct {
 //
 // The caller must end each exchange with Done or Drop.
 func (a *Sessions) Begin(ctx context.Context, req *protocol.Request, o BeginOptions) (*Exchange, error) {
-	x := &Exchange{Exchange: session.Exchange{Body: req.Body, Dry: o.DryRun}, all: a, original: req, req: req, hourCache: o.HourCache, compacts: o.Compact}
+	x := &Exchange{Exchange: session.Exchange{Body: req.Body, Dry: o.DryRun}, all: a, original: req, req: req, hourCache: o.HourCache, compacts: o.Compact, holdsBilling: o.HoldBilling && !o.DryRun}
 	if o.Peek {
 		return a.peek(ctx, x, &o)
 	}
@@ -268,6 +271,9 @@ func (x *Exchange) appendRequest(t *tx) error {
 		return err
 	}
 	t.offerRecall(x, x.startsSession)
+	if !x.stored {
+		t.holdBilling(x)
+	}
 	if x.startsSession {
 		t.storeFirstRequest(x)
 	}
@@ -335,7 +341,7 @@ func (x *Exchange) encode(v *furl.View) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withTools(x.req, body, x.offered), nil
+	return x.withBillingLine(withTools(x.req, body, x.offered)), nil
 }
 
 // render applies the reductions of a session in memory to a request that could not
@@ -347,6 +353,7 @@ func (x *Exchange) render(s *session.Session) (body []byte, err error) {
 			return err
 		}
 		x.addRecallTools(t.recallTools(), false) // they are part of the session's prompts
+		t.holdBilling(x)
 		body, err = x.encode(t.Log().State().View(t.Model(x.req.Model)))
 		return err
 	})

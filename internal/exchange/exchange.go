@@ -38,6 +38,9 @@ type Exchange struct {
 	thread    *protocol.Thread   // of the request, nil if it has none
 	stored    bool               // the request continues a thread
 
+	holdsBilling bool   // BeginOptions.HoldBilling, unless the request is sent as received
+	billingLine  string // to send in place of the client's; "": the client's
+
 	offered []string // recall tools in Body
 	rounds  int      // replies with calls of recall tools
 	recalls int      // answered calls of recall tools

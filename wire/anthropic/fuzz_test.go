@@ -51,6 +51,11 @@ func FuzzRoundTrip(f *testing.F) {
 				t.Fatalf("instructions for an hour: %q, again %q", longer, again)
 			}
 		}
+		if held, ok := Codec.WithBillingLine(body, billingHeader); ok {
+			if again, twice := Codec.WithBillingLine(held, billingHeader); twice || !json.Valid(held) || !bytes.Equal(body, before) {
+				t.Fatalf("with another billing line: %q, again %q", held, again)
+			}
+		}
 		for i := range req.Messages {
 			m := &req.Messages[i]
 			at := req.Offsets[i]

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"strings"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
@@ -79,6 +78,7 @@ func decodePreamble(req *protocol.Request, body *rawjson.Reader, system, tools [
 	switch r.Kind() {
 	case '"':
 		text, _ := r.String()
+		text = withoutBilling(text)
 		req.Preamble = append(req.Preamble, furl.Block{Kind: furl.KindText, Text: text})
 		digestText(h, text)
 	case '[':
@@ -106,25 +106,6 @@ func decodePreamble(req *protocol.Request, body *rawjson.Reader, system, tools [
 		}
 	}
 	h.Sum(req.PreambleDigest[:0])
-}
-
-// billingHeader starts the line in which Claude Code tells Anthropic what to bill. It is
-// the first system block, and changes with each request.
-const billingHeader = "x-anthropic-billing-header:"
-
-// withoutBilling returns the text of a system block without the values of a billing
-// line. Anthropic caches a prompt as if the line were constant, so it does not tell
-// requests apart. It is sent as received.
-func withoutBilling(text string) string {
-	values, ok := strings.CutPrefix(text, billingHeader)
-	if !ok {
-		return text
-	}
-	end := strings.IndexByte(values, '\n')
-	if end < 0 {
-		return billingHeader
-	}
-	return billingHeader + values[end:]
 }
 
 // decodeTool decodes a tool definition. A tool without a type is a client

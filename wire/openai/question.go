@@ -112,6 +112,18 @@ func (chat) HourPreamble([]byte) ([]byte, bool) { return nil, false }
 // HourPreamble implements wire.API: a lifetime applies to the whole request.
 func (responses) HourPreamble([]byte) ([]byte, bool) { return nil, false }
 
+// BillingLine implements wire.API: only Claude Code sends such a line, to Messages.
+func (chat) BillingLine([]byte) string { return "" }
+
+// BillingLine implements wire.API.
+func (responses) BillingLine([]byte) string { return "" }
+
+// WithBillingLine implements wire.API.
+func (chat) WithBillingLine([]byte, string) ([]byte, bool) { return nil, false }
+
+// WithBillingLine implements wire.API.
+func (responses) WithBillingLine([]byte, string) ([]byte, bool) { return nil, false }
+
 // CacheOnly implements wire.API: the provider has no such request.
 func (responses) CacheOnly([]byte) ([]byte, bool) { return nil, false }
 
