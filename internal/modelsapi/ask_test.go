@@ -77,7 +77,7 @@ func TestServers(t *testing.T) {
 			name: "llama.cpp", base: "/v1", model: "any-name", format: furl.FormatResponses, window: 65_536, asked: 2,
 			answers: map[string]string{
 				"GET /v1/models": `{"models":[],"object":"list","data":[{"id":"qwen3.gguf","object":"model","created":1,"owned_by":"llamacpp","meta":{"vocab_type":2,"n_vocab":151936,"n_ctx_train":262144,"n_embd":2048}}]}`,
-				"GET /props":     `{"default_generation_settings":{"id":0,"n_ctx":65536,"params":{}},"total_slots":4,"model_alias":"qwen3","build_info":"b8681"}`,
+				"GET /props?autoload=false&model=qwen3.gguf": `{"default_generation_settings":{"id":0,"n_ctx":65536,"params":{}},"total_slots":4,"model_alias":"qwen3","build_info":"b8681"}`,
 			},
 		},
 		{

@@ -1,8 +1,9 @@
 package anthropic
 
 import (
-	"encoding/json"
+	"strconv"
 
+	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
 )
 
@@ -12,14 +13,11 @@ func (codec) ModelQueries(_, model string) []protocol.ModelQuery {
 	return []protocol.ModelQuery{{
 		Path: "/v1/models", Name: model,
 		Read: func(body []byte) protocol.ModelAnswer {
-			var m struct {
-				Window    int `json:"max_input_tokens"` // null if unknown
-				MaxOutput int `json:"max_tokens"`
+			tokens := func(name string) int {
+				n, _ := strconv.Atoi(string(rawjson.Field(body, name))) // null if unknown
+				return n
 			}
-			if json.Unmarshal(body, &m) != nil {
-				return protocol.ModelAnswer{}
-			}
-			return protocol.ModelAnswer{Window: m.Window, MaxOutput: m.MaxOutput}
+			return protocol.ModelAnswer{Window: tokens("max_input_tokens"), MaxOutput: tokens("max_tokens")}
 		},
 	}}
 }
