@@ -2,7 +2,9 @@ package agents
 
 import (
 	"fmt"
+	"net/url"
 	"os"
+	"regexp"
 	"strings"
 )
 
@@ -16,18 +18,35 @@ type ClaudeCloud struct {
 	Path string
 	// Address is its usual base URL with the variables that it depends on.
 	Address string
+	// Instead is a variable that Claude Code does not accept together with Base, "" if
+	// there is none.
+	Instead string
+	// hosts matches the names of its hosts.
+	hosts *regexp.Regexp
 }
 
 // ClaudeClouds lists the clouds.
 var ClaudeClouds = []ClaudeCloud{
-	{"Amazon Bedrock (Mantle)", "CLAUDE_CODE_USE_MANTLE", "ANTHROPIC_BEDROCK_MANTLE_BASE_URL", "", "https://bedrock-mantle.$AWS_REGION.api.aws/anthropic"},
-	{"Claude Platform on AWS", "CLAUDE_CODE_USE_ANTHROPIC_AWS", "ANTHROPIC_AWS_BASE_URL", "", "https://aws-external-anthropic.$AWS_REGION.api.aws"},
-	{"Claude Platform on Google Cloud", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "ANTHROPIC_GOOGLE_CLOUD_BASE_URL", "", "https://claude.googleapis.com"},
-	{"Microsoft Foundry", "CLAUDE_CODE_USE_FOUNDRY", "ANTHROPIC_FOUNDRY_BASE_URL", "/anthropic", "https://$ANTHROPIC_FOUNDRY_RESOURCE.services.ai.azure.com/anthropic"},
+	{
+		Title: "Amazon Bedrock (Mantle)", Use: "CLAUDE_CODE_USE_MANTLE", Base: "ANTHROPIC_BEDROCK_MANTLE_BASE_URL",
+		Address: "https://bedrock-mantle.$AWS_REGION.api.aws/anthropic", hosts: regexp.MustCompile(`^bedrock-mantle\.[a-z0-9-]+\.api\.aws$`),
+	},
+	{
+		Title: "Claude Platform on AWS", Use: "CLAUDE_CODE_USE_ANTHROPIC_AWS", Base: "ANTHROPIC_AWS_BASE_URL",
+		Address: "https://aws-external-anthropic.$AWS_REGION.api.aws", hosts: regexp.MustCompile(`^aws-external-anthropic\.[a-z0-9-]+\.api\.aws$`),
+	},
+	{
+		Title: "Claude Platform on Google Cloud", Use: "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", Base: "ANTHROPIC_GOOGLE_CLOUD_BASE_URL",
+		Address: "https://claude.googleapis.com", hosts: regexp.MustCompile(`^claude(\.[a-z0-9-]+\.rep)?\.googleapis\.com$`),
+	},
+	{
+		Title: "Microsoft Foundry", Use: "CLAUDE_CODE_USE_FOUNDRY", Base: "ANTHROPIC_FOUNDRY_BASE_URL", Path: "/anthropic", Instead: "ANTHROPIC_FOUNDRY_RESOURCE",
+		Address: "https://$ANTHROPIC_FOUNDRY_RESOURCE.services.ai.azure.com/anthropic", hosts: regexp.MustCompile(`^[a-z0-9-]+\.(services\.ai|cognitiveservices|openai)\.azure\.(com|us|cn)$`),
+	},
 }
 
 // Upstream returns the base URL to which the gateway forwards requests for the cloud, ""
-// if a variable that it depends on is missing.
+// if a variable that it depends on is missing or cannot be a part of a host name.
 func (c *ClaudeCloud) Upstream(getenv func(string) string) string {
 	if own := getenv(c.Base); own != "" {
 		return own
@@ -35,13 +54,31 @@ func (c *ClaudeCloud) Upstream(getenv func(string) string) string {
 	complete := true
 	address := os.Expand(c.Address, func(name string) string {
 		value := getenv(name)
-		complete = complete && value != ""
+		complete = complete && label.MatchString(value)
 		return value
 	})
 	if !complete {
 		return ""
 	}
 	return address
+}
+
+// label matches a part of a host name.
+var label = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
+
+// Variables returns the variables that its address depends on.
+func (c *ClaudeCloud) Variables() (names []string) {
+	os.Expand(c.Address, func(name string) string {
+		names = append(names, name)
+		return ""
+	})
+	return names
+}
+
+// Has reports whether an address is one of the cloud's own.
+func (c *ClaudeCloud) Has(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && c.hosts.MatchString(strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")))
 }
 
 // On reports whether a variable of Claude Code is on.

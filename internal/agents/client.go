@@ -162,6 +162,7 @@ var clients = map[string]Client{
 #   export ANTHROPIC_AWS_BASE_URL={url}
 #   export ANTHROPIC_GOOGLE_CLOUD_BASE_URL={url}
 #   export ANTHROPIC_FOUNDRY_BASE_URL={url}/anthropic
+#   unset ANTHROPIC_FOUNDRY_RESOURCE
 `,
 		Files: []ConfigFile{
 			{Paths: at("CLAUDE_CONFIG_DIR", ".claude", "settings.json"), Each: claudeClouds, Settings: []Setting{

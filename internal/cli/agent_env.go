@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,24 +41,6 @@ func agentOf(args []string) (c agents.Client, ok bool) {
 	return c, ok && slices.Contains(c.Programs(), command)
 }
 
-// agentEnv returns the variables with which furl run starts an agent. A variable with
-// a configuration that the user has set stays.
-func agentEnv(args []string, url string) []string {
-	env := []string{"ANTHROPIC_BASE_URL=" + url, "OPENAI_BASE_URL=" + url + "/v1", "FURL_URL=" + url}
-	c, ok := agentOf(args)
-	if !ok || c.Manual {
-		return env
-	}
-	for _, variable := range c.Env {
-		name, value, _ := strings.Cut(variable, "=")
-		if strings.HasPrefix(value, "{\"") && os.Getenv(name) != "" || strings.HasSuffix(name, "_BASE_URL") {
-			continue
-		}
-		env = append(env, name+"="+strings.ReplaceAll(value, "{url}", url))
-	}
-	return env
-}
-
 // errGemini is returned for Gemini CLI, whose requests would bypass the gateway.
 var errGemini = errors.New("furl serve does not support Gemini's format yet: start Gemini CLI without furl; furl import and furl replay read its sessions")
 
@@ -82,20 +63,4 @@ func commandName(path string) string {
 		name = strings.TrimSuffix(name, ext)
 	}
 	return name
-}
-
-// agentArgs returns the arguments that start an agent. Codex needs flags, because it
-// reads its base URL from its configuration file. Its built-in provider keeps the
-// sign-in and compacts on the server. Its configured provider is kept if the gateway
-// forwards to it: openai is the base URL of OpenAI's APIs there.
-func agentArgs(args []string, url, openai string) []string {
-	if commandName(args[0]) != "codex" {
-		return args
-	}
-	set := func(key, value string) []string { return []string{"-c", key + `="` + value + `"`} }
-	own := slices.Concat(set("model_provider", "openai"), set("openai_base_url", url+"/v1"))
-	if name := keptProvider(openai); name != "" {
-		own = set("model_providers."+name+".base_url", url+"/v1")
-	}
-	return slices.Concat(args[:1], own, args[1:])
 }

@@ -5,10 +5,8 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -27,87 +25,37 @@ const maxSettings = 1 << 20
 // claudeSettings is what furl reads of a settings file of Claude Code.
 type claudeSettings struct {
 	from       string         // the file, or --settings
+	managed    bool           // an administrator has made the file
+	project    bool           // the file is in the agent's folder, and may be somebody else's
 	Env        map[string]any `json:"env"`
 	StatusLine *struct {
 		Command string `json:"command"`
 	} `json:"statusLine"`
 }
 
-// routeProblems says why the requests of an agent will not reach furl.
-func (f *serveFlags) routeProblems(args []string) []string {
-	c, ok := agentOf(args)
-	switch {
-	case !ok:
-		return nil
-	case c.Name == "claude":
-		return claudeProblems(args)
-	case c.Name == "codex":
-		return codexProblems(args)
-	case c.Name == "kilo" && os.Getenv("KILO_CONFIG_CONTENT") != "":
-		return []string{"KILO_CONFIG_CONTENT is set, so furl run does not set it: furl serve --print-env kilo prints the base URLs to add to it"}
-	case c.Manual && f.listen == freePort: // otherwise the user knows the address and may have set it
-		return []string{fmt.Sprintf("%s does not read its base URL from the environment: start furl serve, and apply what furl serve --print-env %s prints", c.Title, c.Name)}
-	}
-	return nil
-}
-
 // freePort is the address at which furl run listens by default.
 const freePort = "127.0.0.1:0"
 
-// claudeProblems finds settings by which Claude Code sends its requests elsewhere.
-func claudeProblems(args []string) (problems []string) {
-	settings := readClaudeSettings(args)
-	base := "ANTHROPIC_BASE_URL"
-	if cloud, ok := claudeCloud(args); ok {
-		base = cloud.Base
-	}
-	for _, s := range settings {
-		url, ok := s.Env[base].(string)
-		if !ok || url == "" {
-			continue
-		}
-		url = withoutPassword(url)
-		problems = append(problems, fmt.Sprintf("%s sets env.%s to %s, so Claude Code sends its requests there and not to furl; remove it, and to keep that provider start furl run --anthropic %s -- claude",
-			s.from, base, url, quoteArg(url)))
-		break // the first one wins
-	}
-	for _, name := range []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"} {
-		if value, from := claudeVariable(settings, name); agents.On(value) {
-			problems = append(problems, fmt.Sprintf("%s sets %s, so Claude Code does not use Anthropic's API and its requests do not reach furl", from, name))
-		}
-	}
-	return problems
-}
-
 // claudeVariable returns the value of a variable of Claude Code, and where it is set.
 // Settings have precedence over the environment.
-func claudeVariable(settings []claudeSettings, name string) (value, from string) {
+func (p agentPlace) claudeVariable(settings []claudeSettings, name string) (value, from string) {
 	for _, s := range settings {
 		if v, ok := s.Env[name]; ok {
 			return fmt.Sprint(v), s.from
 		}
 	}
-	return os.Getenv(name), "the environment"
+	return p.getenv(name), "the environment"
 }
 
-// claudeCloud returns the cloud that Claude Code is configured to use, if it sends
-// requests there in the format of Anthropic's own API.
-func claudeCloud(args []string) (agents.ClaudeCloud, bool) {
-	if commandName(args[0]) == "claude" {
-		settings := readClaudeSettings(args)
-		for _, c := range agents.ClaudeClouds {
-			if value, _ := claudeVariable(settings, c.Use); agents.On(value) {
-				return c, true
-			}
+// claudeCloud returns the cloud that these settings of Claude Code choose, if it sends
+// requests there in the format of Anthropic's own API, and where it is chosen.
+func (p agentPlace) claudeCloud(settings []claudeSettings) (c *agents.ClaudeCloud, from string) {
+	for i := range agents.ClaudeClouds {
+		if value, from := p.claudeVariable(settings, agents.ClaudeClouds[i].Use); agents.On(value) {
+			return &agents.ClaudeClouds[i], from
 		}
 	}
-	return agents.ClaudeCloud{}, false
-}
-
-// cloudUpstream returns the base URL for a cloud of Claude Code.
-func cloudUpstream(c agents.ClaudeCloud, args []string) string {
-	settings := readClaudeSettings(args)
-	return c.Upstream(func(name string) string { value, _ := claudeVariable(settings, name); return value })
+	return nil, ""
 }
 
 // withoutPassword returns a URL with its password masked.
@@ -119,18 +67,20 @@ func withoutPassword(s string) string {
 	return u.Redacted()
 }
 
-// readClaudeSettings reads the settings that Claude Code will use, those that win
-// first. Files that are missing or invalid are skipped.
-func readClaudeSettings(args []string) (list []claudeSettings) {
-	add := func(from string, data []byte) {
+// claudeSettings reads the settings that Claude Code will use, those that win first.
+// Files that are missing or invalid are skipped.
+func (p agentPlace) claudeSettings(args []string) (list []claudeSettings) {
+	add := func(from string, data []byte) *claudeSettings {
 		s := claudeSettings{}
-		if json.Unmarshal(data, &s) == nil {
-			s.from = from
-			list = append(list, s)
+		if json.Unmarshal(data, &s) != nil {
+			return &s
 		}
+		s.from = from
+		list = append(list, s)
+		return &list[len(list)-1]
 	}
-	file := func(path string) { add(path, readSettings(path)) }
-	file(filepath.Join(claudeManaged(), "managed-settings.json"))
+	file := func(path string) *claudeSettings { return add(path, readSettings(path)) }
+	file(filepath.Join(claudeManaged(), "managed-settings.json")).managed = true
 	if own, ok := flagValue(args[1:], "--settings"); ok {
 		if strings.HasPrefix(strings.TrimSpace(own), "{") {
 			add("--settings", []byte(own))
@@ -138,24 +88,34 @@ func readClaudeSettings(args []string) (list []claudeSettings) {
 			file(own)
 		}
 	}
-	file(filepath.Join(".claude", "settings.local.json"))
-	file(filepath.Join(".claude", "settings.json"))
-	if dir := claudeFolder(); dir != "" {
-		file(filepath.Join(dir, "settings.json"))
+	user := p.claudeFolder()
+	if p.folder != "" {
+		dir := filepath.Join(p.folder, ".claude")
+		file(filepath.Join(dir, "settings.local.json")).project = !sameFolder(dir, user)
+		file(filepath.Join(dir, "settings.json")).project = !sameFolder(dir, user)
+	}
+	if user != "" {
+		file(filepath.Join(user, "settings.json"))
 	}
 	return list
 }
 
+// sameFolder reports whether two paths are the same folder.
+func sameFolder(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
 // claudeFolder is the folder of Claude Code's user settings, "" if unknown.
-func claudeFolder() string {
-	if dir := os.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+func (p agentPlace) claudeFolder() string {
+	if dir := p.getenv("CLAUDE_CONFIG_DIR"); dir != "" || p.home == "" {
 		return dir
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(home, ".claude")
+	return filepath.Join(p.home, ".claude")
 }
 
 // claudeManaged is the folder of the settings that an administrator sets.
@@ -205,81 +165,16 @@ func flagValue(args []string, names ...string) (string, bool) {
 }
 
 // codexConfig reads the strings of Codex's configuration file, and returns its path.
-func codexConfig() (values map[string]string, path string) {
-	home := os.Getenv("CODEX_HOME")
-	if home == "" {
-		user, err := os.UserHomeDir()
-		if err != nil {
+func (p agentPlace) codexConfig() (values map[string]string, path string) {
+	dir := p.getenv("CODEX_HOME")
+	if dir == "" {
+		if p.home == "" {
 			return nil, ""
 		}
-		home = filepath.Join(user, ".codex")
+		dir = filepath.Join(p.home, ".codex")
 	}
-	path = filepath.Join(home, "config.toml")
+	path = filepath.Join(dir, "config.toml")
 	return readTOML(readSettings(path)), path
-}
-
-// keptProvider returns the provider in Codex's configuration file whose address is
-// that of OpenAI's APIs in the gateway, "" if there is none.
-func keptProvider(openai string) string {
-	c, _ := codexConfig()
-	name := c["model_provider"]
-	url := c["model_providers."+name+".base_url"]
-	if url == "" || strings.TrimSuffix(url, "/") != strings.TrimSuffix(openai, "/") || strings.ContainsFunc(name, func(r rune) bool {
-		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') // such a key is quoted
-	}) {
-		return ""
-	}
-	return name
-}
-
-// codexSignIn says that Codex has no credential although there is an API key. Its
-// built-in provider reads OPENAI_API_KEY only when somebody signs in.
-func codexSignIn() []string {
-	c, path := codexConfig()
-	store := c["cli_auth_credentials_store"]
-	_, err := os.Stat(filepath.Join(filepath.Dir(path), "auth.json"))
-	if !errors.Is(err, fs.ErrNotExist) || store != "" && store != "file" || os.Getenv("CODEX_API_KEY") != "" || os.Getenv("OPENAI_API_KEY") == "" {
-		return nil
-	}
-	return []string{"Codex is not signed in, and does not read OPENAI_API_KEY: sign in with codex login, or with that key: printenv OPENAI_API_KEY | codex login --with-api-key"}
-}
-
-// codexProblems finds a profile of Codex that chooses a provider. furl run sets
-// model_provider, but a profile beats it.
-func codexProblems(args []string) []string {
-	c, path := codexConfig()
-	profile, _ := flagValue(args[1:], "-p", "--profile")
-	profile = cmp.Or(profile, c["profile"])
-	chosen := c["profiles."+profile+".model_provider"]
-	if profile == "" || chosen == "" || chosen == "openai" {
-		return nil
-	}
-	return []string{fmt.Sprintf("profile %q in %s sets model_provider to %q, so Codex sends its requests there and not to furl; remove it from the profile%s",
-		profile, path, chosen, codexProvider(c, chosen))}
-}
-
-// providerNotes says that furl run replaces the provider that Codex is configured for,
-// or that Codex is not signed in. openai is the base URL of OpenAI's APIs.
-func providerNotes(args []string, openai string) []string {
-	if commandName(args[0]) != "codex" || keptProvider(openai) != "" {
-		return nil
-	}
-	c, path := codexConfig()
-	chosen := c["model_provider"]
-	if chosen == "" || chosen == "openai" || chosen == "furl" {
-		return codexSignIn()
-	}
-	return []string{fmt.Sprintf("%s sets model_provider to %q, which furl run replaces%s", path, chosen, codexProvider(c, chosen))}
-}
-
-// codexProvider says how to keep a provider of Codex with furl run, "" if its address
-// is unknown.
-func codexProvider(c map[string]string, name string) string {
-	url := c["model_providers."+name+".base_url"]
-	if url == "" {
-		return ""
-	}
-	return "; to keep that provider start furl run --openai " + quoteArg(withoutPassword(url)) + " -- codex"
 }
 
 // readTOML reads the strings of a TOML file by their dotted keys: enough to find a

@@ -95,7 +95,8 @@ func runAgentAs(id string) int {
 
 // runClaude behaves as Claude Code where furl run looks: env in its settings beats the
 // environment, and a status line gets JSON on standard input. It prints the status line
-// at its end.
+// at its end. Over a cloud, it prints where furl forwards its requests, and sends some
+// only if that is this machine.
 func runClaude() int {
 	const id = "6f0c1f6e-0000-4000-8000-000000000001"
 	var settings struct {
@@ -105,16 +106,45 @@ func runClaude() int {
 		} `json:"statusLine"`
 	}
 	var texts []string
-	if file, err := os.ReadFile(os.Getenv("HOME") + "/.claude/settings.json"); err == nil {
-		texts = append(texts, string(file))
+	for _, name := range []string{os.Getenv("HOME") + "/.claude/settings.json", ".claude/settings.json", ".claude/settings.local.json"} { // the last wins
+		if file, err := os.ReadFile(name); err == nil {
+			texts = append(texts, string(file))
+		}
 	}
 	if len(os.Args) > 2 && os.Args[1] == "--settings" {
-		texts = append(texts, os.Args[2]) // wins
+		texts = append(texts, os.Args[2])
 	}
 	for _, text := range texts {
 		if err := json.Unmarshal([]byte(text), &settings); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
+		}
+	}
+	for name, value := range settings.Env {
+		os.Setenv(name, value)
+	}
+	for cloud, base := range map[string]string{
+		"CLAUDE_CODE_USE_MANTLE": "ANTHROPIC_BEDROCK_MANTLE_BASE_URL", "CLAUDE_CODE_USE_ANTHROPIC_AWS": "ANTHROPIC_AWS_BASE_URL",
+		"CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD": "ANTHROPIC_GOOGLE_CLOUD_BASE_URL", "CLAUDE_CODE_USE_FOUNDRY": "ANTHROPIC_FOUNDRY_BASE_URL",
+	} {
+		url := os.Getenv(base)
+		switch {
+		case os.Getenv(cloud) != "1":
+			continue
+		case url == "":
+			fmt.Println("requests are sent to the cloud")
+			return 0
+		case cloud == "CLAUDE_CODE_USE_FOUNDRY" && os.Getenv("ANTHROPIC_FOUNDRY_RESOURCE") != "":
+			fmt.Println("API Error: baseURL and resource are mutually exclusive")
+			return 1
+		case !strings.HasPrefix(url, os.Getenv("FURL_URL")):
+			fmt.Println("requests are sent elsewhere")
+			return 0
+		}
+		os.Setenv("ANTHROPIC_BASE_URL", url)
+		if to := forwardedTo(); !strings.HasPrefix(to, "http://127.0.0.1:") {
+			fmt.Printf("base %s, forwarded to %s\n", strings.TrimPrefix(url, os.Getenv("FURL_URL")), to)
+			return 0
 		}
 	}
 	if settings.Env["ANTHROPIC_BASE_URL"] != "" {
@@ -129,4 +159,18 @@ func runClaude() int {
 		fmt.Printf("status line: %s(%v)\n", out, err)
 	}
 	return code
+}
+
+// forwardedTo is where the gateway forwards requests in Anthropic's format.
+func forwardedTo() string {
+	resp, err := http.Get(os.Getenv("FURL_URL") + "/furl/v1/status")
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	var status struct{ Anthropic string }
+	if err := json.NewDecoder(resp.Body).Decode(&status); err != nil {
+		return err.Error()
+	}
+	return status.Anthropic
 }

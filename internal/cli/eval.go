@@ -291,10 +291,15 @@ func (f *evalFlags) execute(cmd *cobra.Command, dir string, command []string) (r
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	route, err := f.route(command, env)
+	if err != nil {
+		return nil, err
+	}
+	route.print(cmd.ErrOrStderr())
 	progress := newEvalProgress(cmd, f.json)
 	err = eval.Execute(cmd.Context(), r, &eval.Options{
 		Tasks: tasks, Rounds: f.runs, Budget: budget, Env: env, Home: f.home, Keep: f.keep, Version: version(),
-		Gateway: f.gateway(command), Progress: progress.report,
+		Gateway: f.gateway(route), Progress: progress.report,
 	})
 	progress.close()
 	if errors.Is(err, context.Canceled) {

@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/eval"
 	"github.com/furlhq/furl/sim"
 )
@@ -43,7 +45,7 @@ func scriptPlayer(script string) (sim.Player, error) {
 
 // gateway returns a function that runs the agent of a run behind a gateway with a store
 // of its own.
-func (f *evalFlags) gateway(command []string) func(context.Context, eval.GatewayRun, eval.During) (eval.Measures, error) {
+func (f *evalFlags) gateway(route *agentRoute) func(context.Context, eval.GatewayRun, eval.During) (eval.Measures, error) {
 	return func(ctx context.Context, g eval.GatewayRun, during eval.During) (m eval.Measures, err error) {
 		log, err := os.OpenFile(filepath.Join(g.Dir, "gateway.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 		if err != nil {
@@ -52,7 +54,7 @@ func (f *evalFlags) gateway(command []string) func(context.Context, eval.Gateway
 		defer func() { err = errors.Join(err, log.Close()) }()
 		s := serveFlags{
 			storeFlags: storeFlags{program: f.program, place: filepath.Join(g.Dir, "furl.db"), config: f.config},
-			listen:     freePort, anthropic: f.anthropic, openai: f.openai, policy: g.Policy, window: f.window,
+			listen:     freePort, anthropic: cmp.Or(f.anthropic, route.anthropic), openai: f.openai, policy: g.Policy, window: f.window,
 			noPage: true, running: true, usual: "warn", logTo: log,
 		}
 		if f.simulate {
@@ -71,11 +73,35 @@ func (f *evalFlags) gateway(command []string) func(context.Context, eval.Gateway
 		cmd.SetContext(ctx)
 		cmd.SetErr(log)
 		err = s.serve(cmd, runShutdown, func(ctx context.Context, _ *settings, url string) error {
-			return during(ctx, agentArgs(command, url, s.openai), agentEnv(command, url))
+			return during(ctx, route.args(url), route.env(url))
 		})
 		m.Unanswered = statuses.counts
 		return m, cmp.Or(err, failed)
 	}
+}
+
+// route returns how to connect the agent of each run. It has a home folder of its own,
+// with a copy of --home, and only the variables of env.
+func (f *evalFlags) route(command, env []string) (*agentRoute, error) {
+	c, _, err := config.Load(f.config, f.program.policies)
+	if err != nil {
+		return nil, err
+	}
+	place := agentPlace{home: f.home, getenv: func(name string) (value string) {
+		for _, one := range env { // the last one wins
+			if rest, ok := strings.CutPrefix(one, name+"="); ok {
+				value = rest
+			}
+		}
+		return value
+	}}
+	s := serveFlags{anthropic: f.anthropic, openai: f.openai, listen: freePort}
+	to := s.forwarding(c)
+	if f.simulate {
+		to.anthropic, to.openai, to.given = "", "", true
+	}
+	to.keep = func(flag, address string) string { return "add --" + flag + " " + quoteArg(address) + " to furl eval" }
+	return connect(place, command, to), nil
 }
 
 // simulator starts the simulated provider of a run.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -20,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/numbers"
 )
 
@@ -234,6 +236,33 @@ func (r *remote) responds(ctx context.Context) error {
 	return nil
 }
 
+// forwarding asks the gateway where it forwards requests. The addresses are unknown if it
+// does not respond, or not to this client.
+func (r *remote) forwarding(ctx context.Context) forwarding {
+	to := forwarding{running: true, freePort: true, keep: func(flag, address string) string {
+		return "set gateway." + flag + " of " + r.url.String() + " to " + address
+	}}
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url.String()+"/furl/v1/status", nil)
+	if err != nil {
+		return to
+	}
+	if r.key != "" {
+		req.Header.Set("X-Furl-Key", r.key)
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return to
+	}
+	defer resp.Body.Close()
+	var st gateway.Status
+	if resp.StatusCode == http.StatusOK && json.NewDecoder(io.LimitReader(resp.Body, maxSettings)).Decode(&st) == nil {
+		to.anthropic, to.openai = cmp.Or(st.Anthropic, "none"), cmp.Or(st.OpenAI, "none")
+	}
+	return to
+}
+
 // runRemote is furl run with --gateway.
 func (f *serveFlags) runRemote(cmd *cobra.Command, args []string) error {
 	for _, name := range []string{"store", "anthropic", "openai", "chatgpt", "policy", "window", "dry-run", "recall", "no-page", "log"} {
@@ -254,7 +283,9 @@ func (f *serveFlags) runRemote(cmd *cobra.Command, args []string) error {
 		if err := told.Err(); err != nil {
 			return err
 		}
-		err := runWith(ctx, cmd, agentArgs(args, url, ""), agentEnv(args, url)...)
+		route := connect(here(), args, r.forwarding(ctx))
+		route.print(cmd.ErrOrStderr())
+		err := runWith(ctx, cmd, route.args(url), route.env(url)...)
 		r.print(cmd.ErrOrStderr())
 		return err
 	})

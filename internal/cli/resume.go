@@ -66,7 +66,7 @@ func (f *storeFlags) resume(cmd *cobra.Command, t *target, at furl.Seq) error {
 			return err
 		}
 	}
-	home := claudeFolder()
+	home := here().claudeFolder()
 	if home == "" {
 		return errors.New("no home folder, so the folder of Claude Code's sessions is unknown: set CLAUDE_CONFIG_DIR")
 	}

@@ -74,23 +74,18 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	log := openRunLog()
 	defer log.close()
 	f.logTo = log
-	r := agentRun{f: f, args: args, log: log, problems: f.routeProblems(args)}
-	openai := f.openai
-	var env []string                                                        // in which {url} is the gateway's address
-	if c, _, err := config.Load(f.config, f.program.policies); err == nil { // else f.serve says why
-		openai = f.openAIOf(c)
-		if cloud, ok := claudeCloud(args); ok {
-			f.anthropic = cmp.Or(f.anthropic, c.Gateway.Anthropic, cloudUpstream(cloud, args))
-			if f.anthropic != "" {
-				env = append(env, cloud.Base+"={url}"+cloud.Path)
-			} else { // its credential must not reach Anthropic
-				r.problems = append(r.problems, fmt.Sprintf("%s is on, so Claude Code sends its requests to %s and not to furl; to keep that provider start furl run --anthropic URL -- claude, where URL is like %s", cloud.Use, cloud.Title, cloud.Address))
-			}
-		}
+	c, _, err := config.Load(f.config, f.program.policies)
+	if err != nil {
+		return err
 	}
-	for _, problem := range append(r.problems, providerNotes(args, openai)...) {
-		fmt.Fprintf(errs, "furl: warning: %s\n", printable(problem))
+	to := f.forwarding(c)
+	to.keep = func(flag, address string) string {
+		return "start furl run --" + flag + " " + quoteArg(address) + " -- " + commandName(args[0])
 	}
+	route := connect(here(), args, to)
+	f.anthropic = cmp.Or(f.anthropic, route.anthropic)
+	route.print(errs)
+	r := agentRun{f: f, args: args, log: log, problems: route.problems}
 	f.finished = func(s *settings) {
 		if r.started {
 			r.print(errs, s)
@@ -102,19 +97,32 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		if err := told.Err(); err != nil {
 			return err
 		}
-		args, note := f.withStatusLine(agentArgs(args, url, openai))
-		if note != "" {
+		if note := f.addStatusLine(route); note != "" {
 			fmt.Fprintf(errs, "furl: note: %s\n", printable(note))
 		}
-		own := agentEnv(args, url)
-		for _, variable := range env {
-			own = append(own, strings.ReplaceAll(variable, "{url}", url))
-		}
-		err := runWith(ctx, cmd, args, own...)
+		err := runWith(ctx, cmd, route.args(url), route.env(url)...)
 		_, exited := err.(exitCode)
 		r.started = err == nil || exited
 		return err
 	})
+}
+
+// forwarding says where the gateway that the flags start forwards requests.
+func (f *serveFlags) forwarding(c *config.Config) forwarding {
+	return forwarding{
+		anthropic: cmp.Or(f.anthropic, c.Gateway.Anthropic, anthropicAddress), openai: f.openAIOf(c),
+		given: f.anthropic != "", freePort: f.listen == freePort,
+	}
+}
+
+// print says what may go wrong, and what was chosen.
+func (r *agentRoute) print(w io.Writer) {
+	for _, problem := range r.problems {
+		fmt.Fprintf(w, "furl: warning: %s\n", printable(problem))
+	}
+	for _, note := range r.notes {
+		fmt.Fprintf(w, "furl: note: %s\n", printable(note))
+	}
 }
 
 // agentRun is a run of an agent, for the lines at its end.

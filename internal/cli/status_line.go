@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,24 +10,24 @@ import (
 	"github.com/furlhq/furl/internal/config"
 )
 
-// withStatusLine adds furl's status line to the arguments of Claude Code, for this run
+// addStatusLine adds furl's status line to the settings of Claude Code, for this run
 // only. A status line of the user stays; the note then says how to have both. It is
 // given once.
-func (f *serveFlags) withStatusLine(args []string) (with []string, note string) {
-	if commandName(args[0]) != "claude" || !interactiveClaude(args[1:]) || isDatabase(f.place) {
-		return args, "" // the place of a database may have a password, which arguments must not show
+func (f *serveFlags) addStatusLine(r *agentRoute) (note string) {
+	if commandName(r.command[0]) != "claude" || !interactiveClaude(r.command[1:]) || isDatabase(f.place) {
+		return "" // the place of a database may have a password, which arguments must not show
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return args, ""
+		return ""
 	}
-	for _, s := range readClaudeSettings(args) {
+	for _, s := range r.claudeSettings(r.command) {
 		if s.StatusLine != nil {
-			return args, offerStatusLine(s)
+			return offerStatusLine(s)
 		}
 	}
-	if _, ok := flagValue(args[1:], "--settings"); ok {
-		return args, ""
+	if _, ok := flagValue(r.command[1:], "--settings"); ok {
+		return ""
 	}
 	var command strings.Builder
 	command.WriteString(quoteArg(program) + " status --format claude")
@@ -38,16 +37,12 @@ func (f *serveFlags) withStatusLine(args []string) (with []string, note string) 
 		}
 		path, err := filepath.Abs(flag.file) // Claude Code may run it in another folder
 		if err != nil {
-			return args, ""
+			return ""
 		}
 		command.WriteString(" " + flag.name + " " + quoteArg(path))
 	}
-	line := command.String()
-	settings, err := json.Marshal(map[string]any{"statusLine": map[string]any{"type": "command", "command": line, "padding": 0}})
-	if err != nil {
-		return args, ""
-	}
-	return slices.Insert(slices.Clone(args), 1, "--settings", string(settings)), ""
+	r.settings["statusLine"] = map[string]any{"padding": 0, "type": "command", "command": command.String()}
+	return ""
 }
 
 // interactiveClaude reports whether Claude Code shows its screen: it has no prompt to
