@@ -23,14 +23,14 @@ type modelRequest struct {
 	// count is set for requests that count the tokens of a prompt. They are
 	// reduced like others and not recorded.
 	count     bool
+	bypass    bool           // it has HeaderBypass
 	replyBody *outlivingBody // of the latest reply; nil without Options.Finish
 	body      []byte         // of the caller, without commands to furl
 	answer    *http.Response // of furl to a command; nil: the request is sent
 }
 
-// modelRequestOf returns r as a request to a model, nil if it is none or has
-// HeaderBypass.
-func (t *Transport) modelRequestOf(r *http.Request) *modelRequest {
+// modelRequestOf returns r as a request to a model, nil if it is none.
+func modelRequestOf(r *http.Request) *modelRequest {
 	if r.Method != http.MethodPost || r.Body == nil || r.Header.Get("Content-Encoding") != "" {
 		return nil
 	}
@@ -38,11 +38,7 @@ func (t *Transport) modelRequestOf(r *http.Request) *modelRequest {
 	if api == nil {
 		return nil
 	}
-	if headerIsTrue(r, HeaderBypass) {
-		t.o.Hooks.passed(PassedBypass, nil)
-		return nil
-	}
-	return &modelRequest{Request: r, api: api, count: count}
+	return &modelRequest{Request: r, api: api, count: count, bypass: headerIsTrue(r, HeaderBypass)}
 }
 
 // compacts reports whether a request asks the provider for a compaction.

@@ -126,9 +126,12 @@ var ErrUnrecorded = errors.New("recording failed")
 // headers of the response say what furl changed; see HeaderTokensBefore and the
 // constants below it.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	q := t.modelRequestOf(r)
-	if q == nil {
+	q := modelRequestOf(r)
+	switch {
+	case q == nil:
 		return t.o.Base.RoundTrip(withoutOwnHeaders(r))
+	case q.bypass:
+		return t.bypass(q)
 	}
 	body, whole, err := readBody(r, t.o.MaxBody)
 	if err != nil {

@@ -44,6 +44,9 @@ const (
 	HeaderNote = "X-Furl-Note"
 )
 
+// refusedImages starts the note on images that are too large for the provider.
+const refusedImages = "the provider may refuse this request: "
+
 // maxPlan is the largest number of reductions that HeaderPlan lists.
 const maxPlan = 16
 
@@ -61,7 +64,7 @@ func Describe(h http.Header, x *session.Exchange, asked string) {
 	}
 	if x.Fit != nil && (x.Dry || len(x.Fit.Plan.Reductions) == 0) {
 		if large := policy.LargeImages(x.Fit.View, x.Fit.Budget); large != "" {
-			h.Set(HeaderNote, OneLine("the provider may refuse this request: "+large))
+			h.Set(HeaderNote, OneLine(refusedImages+large))
 		}
 	}
 	if x.ThinkingLeftOut {

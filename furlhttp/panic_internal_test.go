@@ -43,7 +43,7 @@ func TestPanicWhileDecoding(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			q := tr.modelRequestOf(r)
+			q := modelRequestOf(r)
 			data, _, err := readBody(r, 1000)
 			if err != nil {
 				t.Fatal(err)

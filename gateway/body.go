@@ -291,6 +291,20 @@ func (g *Gateway) reserveDecoded(ctx context.Context, body []byte) (bool, error)
 	return true, nil
 }
 
+// tryReserveDecoded is reserveDecoded for a bypassed request, which is sent anyway: it
+// does not wait. It returns false if there is nothing to look at, too.
+func (g *Gateway) tryReserveDecoded(ctx context.Context, body []byte) bool {
+	if !bytes.Contains(body, []byte("image")) {
+		return false
+	}
+	n, parts := memoryOf(body)
+	if parts > maxParts || !g.decodedMemory.TryAcquire(n) {
+		return false
+	}
+	callOf(ctx).onEnd(func() { g.decodedMemory.Release(n) })
+	return true
+}
+
 // reserveAfter is how many bytes of a body must have arrived before memory for the
 // rest is reserved. So a client that announces a body and never sends it holds
 // no memory.

@@ -67,7 +67,10 @@ func (g *Gateway) serveModel(w http.ResponseWriter, r *http.Request, rt *route) 
 func (g *Gateway) transport(c *call, r *http.Request, sessions *session.Sessions, body []byte) (http.RoundTripper, error) {
 	if on, _ := strconv.ParseBool(r.Header.Get(furlhttp.HeaderBypass)); on {
 		g.metrics.bypassed.Inc()
-		return c, nil
+		if !g.tryReserveDecoded(r.Context(), body) {
+			return c, nil
+		}
+		return furlhttp.New(sessions, &furlhttp.Options{Base: c, MaxBody: g.o.MaxBody, Hooks: c.hooks(), Logger: g.log}), nil
 	}
 	ok, err := g.reserveDecoded(r.Context(), body)
 	if err != nil {

@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,29 +142,103 @@ func TestLimits(t *testing.T) {
 			}
 		}
 	})
+	image := func(width int) furl.Media {
+		return furl.Media{Kind: furl.KindImage, Type: "image/png", Width: width, Height: 300, Bytes: 4000}
+	}
 	t.Run("X6 images above the limit of their sides", func(t *testing.T) {
 		s := album()
-		newest := s.add(&furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{
-			{Kind: furl.KindImage, Media: []furl.Media{{Kind: furl.KindImage, Type: "image/png", Width: 2400, Height: 300, Bytes: 4000}}},
-		}})
+		newest := s.add(&furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{{Kind: furl.KindImage, Media: []furl.Media{image(2400)}}}})
 		b := s.budget(0)
 		b.Model.Sides = furl.ImageSides{Max: 8000, Many: 2000, Above: s.view().Images}
 		if plan := s.plan(p, b); len(plan.Reductions) != 0 {
 			t.Errorf("hidden although it is allowed: %+v", plan.Reductions)
 		}
-		b.Model.Sides.Above--
+		b.Model.Sides.Above-- // 7
 		if text := LargeImages(s.view(), b); !strings.Contains(text, "1 image is wider or higher than 2000 pixels") {
 			t.Errorf("the note says %q", text)
 		}
-		images := s.view().Images
 		plan := s.plan(p, b)
 		v := s.view()
-		if got := v.Messages[len(v.Messages)-1].Blocks[0].Words(); !strings.HasPrefix(got, "[hidden: image/png 2400×300, 4000 bytes, from the user") || v.Images != images-1 || plan.Impossible {
-			t.Errorf("it shows %q, %d of %d images are left, impossible: %v", got, v.Images, images, plan.Impossible)
+		if last := &v.Messages[len(v.Messages)-1].Blocks[0]; last.By != 0 || v.Images != 6 || v.Messages[2].Blocks[0].By == 0 || plan.Impossible || LargeImages(v, b) != "" {
+			t.Errorf("%d images are left in %s, the newest shows %q, impossible: %v", v.Images, s.shown(), last.Words(), plan.Impossible)
 		}
-		s.add(&furl.Restoration{Of: 0, Open: true, Spans: []furl.Span{{First: furl.Pos{Msg: newest.Seq}, Last: furl.Pos{Msg: newest.Seq}}}, Hold: furl.Pin})
-		if plan := s.plan(p, b); !plan.Impossible || len(plan.Reductions) != 0 || !strings.Contains(plan.Reason, "2000 pixels") {
+		b.Model.Sides.Max = 2399 // for any number of images
+		if s.plan(p, b); !strings.HasPrefix(s.view().Messages[len(v.Messages)-1].Blocks[0].Words(), "[hidden: image/png 2400×300, 4000 bytes, from the user") {
+			t.Errorf("an image that is always refused is shown: %s", s.shown())
+		}
+		pin := func(seq furl.Seq) {
+			s.add(&furl.Restoration{Of: 0, Open: true, Spans: []furl.Span{{First: furl.Pos{Msg: seq}, Last: furl.Pos{Msg: seq}}}, Hold: furl.Pin})
+		}
+		pin(newest.Seq)
+		if plan := s.plan(p, b); !plan.Impossible || len(plan.Reductions) != 0 || !strings.Contains(plan.Reason, "2399 pixels") {
 			t.Errorf("pinned: %+v", plan)
+		}
+		b.Model.Sides = furl.ImageSides{Max: 8000, Many: 2000, Above: 4}
+		for seq := furl.Seq(3); seq <= 14; seq++ {
+			pin(seq)
+		}
+		if plan := s.plan(p, b); !plan.Impossible || len(plan.Reductions) != 0 || !strings.Contains(plan.Reason, "2000 pixels, the limit with more than 4 images") {
+			t.Errorf("with more pinned images than the limit: %+v", plan)
+		}
+	})
+	// An agent takes a screenshot in each step, and plans with each.
+	screenshots := func(t *testing.T, widths ...int) (s *session, b furl.Budget, plans int) {
+		s = newSession(t)
+		s.say(furl.RoleUser, "look")
+		for i, width := range widths {
+			id := fmt.Sprint(i)
+			s.add(&furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{{Kind: furl.KindCall, ID: id, Name: "shot", Args: []byte(`{}`)}}})
+			s.add(&furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{{Kind: furl.KindResult, ID: id, Text: "taken", Media: []furl.Media{image(width)}}}})
+			b = s.budget(0)
+			b.Model.Sides = furl.ImageSides{Max: 8000, Many: 2000, Above: 20}
+			if plan := s.plan(must(t, "compaction", Compaction{}), b); len(plan.Reductions) > 0 {
+				plans++
+			}
+			v := s.view()
+			if newest := &v.Messages[len(v.Messages)-1].Blocks[0]; newest.By != 0 || LargeImages(v, b) != "" {
+				t.Fatalf("after %d screenshots, %s; the newest shows %q", i+1, cmp.Or(LargeImages(v, b), "all are accepted"), newest.Words())
+			}
+		}
+		return s, b, plans
+	}
+	t.Run("X6 the newest of many images above the limit stay", func(t *testing.T) {
+		s, _, plans := screenshots(t, slices.Repeat([]int{2400}, 60)...)
+		v, shown := s.view(), 0
+		for i := range v.Messages {
+			for _, sb := range v.Messages[i].Blocks {
+				switch {
+				case len(sb.Block.Media) == 0:
+				case sb.By == 0:
+					shown++
+				case shown > 0:
+					t.Fatalf("a newer image than a shown one is hidden: %s", s.shown())
+				}
+			}
+		}
+		// At the 21st, 27th, …, 57th, so that each request does not hide one.
+		if plans != 7 || shown != v.Images || shown < 15 {
+			t.Errorf("reduced %d times, %d images are left", plans, v.Images)
+		}
+	})
+	t.Run("X6 one image above the limit among many", func(t *testing.T) {
+		widths := slices.Repeat([]int{800}, 40)
+		widths[3] = 2400
+		s, _, plans := screenshots(t, widths...)
+		if v := s.view(); plans != 1 || v.Images != 39 || v.Messages[8].Blocks[0].By == 0 {
+			t.Errorf("reduced %d times, %d images are left in %s", plans, v.Images, s.shown())
+		}
+	})
+	t.Run("X6 the newest image above the limit, then text", func(t *testing.T) {
+		s, b, _ := screenshots(t, append(slices.Repeat([]int{800}, 22), 2400)...)
+		for range 3 {
+			s.say(furl.RoleAssistant, "It looks good.")
+			s.say(furl.RoleUser, "Are you sure?")
+			if plan := s.plan(must(t, "compaction", Compaction{}), b); len(plan.Reductions) != 0 {
+				t.Errorf("reduced again: %+v", plan.Reductions)
+			}
+		}
+		if v := s.view(); v.Images != 15 {
+			t.Errorf("%d images are left", v.Images)
 		}
 	})
 	t.Run("X6 too many bytes", func(t *testing.T) {

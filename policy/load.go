@@ -54,6 +54,35 @@ func LargeImages(v *furl.View, b furl.Budget) string {
 	return load{images: v.Images, large: n}.largeText(&b)
 }
 
+// LargeImagesIn is LargeImages for messages that are sent as they are.
+func LargeImagesIn(messages []furl.Message, m furl.Model) string {
+	l := load{}
+	each := func(f func(*furl.Media)) {
+		for i := range messages {
+			for j := range messages[i].Blocks {
+				for k := range messages[i].Blocks[j].Media {
+					f(&messages[i].Blocks[j].Media[k])
+				}
+			}
+		}
+	}
+	each(func(media *furl.Media) {
+		if media.Kind == furl.KindImage {
+			l.images++
+		}
+	})
+	limit := m.Sides.Of(l.images)
+	each(func(media *furl.Media) {
+		if media.TooLarge(limit) {
+			l.large++
+		}
+	})
+	if l.large == 0 {
+		return ""
+	}
+	return l.largeText(&furl.Budget{Model: m})
+}
+
 func (l load) largeText(b *furl.Budget) string {
 	images := "1 image is"
 	if l.large > 1 {
