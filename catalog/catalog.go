@@ -87,11 +87,14 @@ type Catalog struct {
 	families []family
 }
 
+// builtInName is the name of the built-in file in origins.
+const builtInName = "built-in models.yaml"
+
 //go:embed models.yaml
 var models []byte
 
 var builtIn = sync.OnceValue(func() *Catalog {
-	c, err := Parse("built-in models.yaml", models)
+	c, err := Parse(builtInName, models)
 	if err == nil {
 		c, err = new(Catalog).Merge(c)
 	}
@@ -189,6 +192,17 @@ func (c *Catalog) Entry(name string) (Entry, bool) {
 		e.Model.Window = longWindow
 	}
 	return e, true
+}
+
+// SetByUser reports whether a file of the user, and not the built-in one, has the value of
+// a key, such as window, of a model. The name is looked up by the rules of Lookup.
+func (c *Catalog) SetByUser(name, key string) bool {
+	i, ok := c.find(name)
+	if !ok {
+		return false
+	}
+	e := &c.entries[i]
+	return !e.builtIn && slices.Contains(e.keys, key) || slices.ContainsFunc(e.changes, func(c Change) bool { return slices.Contains(c.Keys, key) })
 }
 
 // Entries returns all entries in the order of the files.

@@ -19,6 +19,7 @@ type entry struct {
 	sets    []set
 	usual   bool     // it sets prices for all times
 	keys    []string // those with facts about the model
+	builtIn bool
 	file    string
 	line    int
 	changes []Change // by entries that were merged into this one

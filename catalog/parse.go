@@ -59,7 +59,7 @@ func readModels(name string, v strictyaml.Value) (entries []entry) {
 		return nil
 	}
 	for item := range v.List(expected) {
-		e := entry{file: name, line: item.Line()}
+		e := entry{file: name, line: item.Line(), builtIn: name == builtInName}
 		for read, v := range strictyaml.Object(item, modelFields) {
 			read(&e, v)
 			if !slices.Contains(notFacts, v.Name()) {

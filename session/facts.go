@@ -38,7 +38,7 @@ func (a *shared) Facts(name string, format furl.Format) Facts {
 		f.WindowFrom = "the configuration"
 	case window == learned.window:
 		f.WindowFrom = "a refusal of the provider"
-	case window == f.Reported.Window:
+	case window == f.Reported.Window && !c.SetByUser(name, "window"):
 		f.WindowFrom = "the provider's models API"
 	case window == learned.accepted:
 		f.WindowFrom = "the largest prompt that the provider has answered"

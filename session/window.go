@@ -18,14 +18,16 @@ import (
 //  4. what is recorded: with Options.LastWindow the window of the latest request, else
 //     the one that an imported recording names (storage.Meta.Windows)
 //  5. the limit that the provider reported when it refused a prompt
-//  6. what the provider's models API reports (Options.Reported)
-//  7. the catalog's
-//  8. the smallest window of the newest models of the same family, if the catalog lacks
+//  6. the one that a catalog file of the user sets (catalog.Catalog.SetByUser)
+//  7. the one that the provider's models API reports (Options.Reported)
+//  8. the built-in catalog's
+//  9. the smallest window of the newest models of the same family, if the catalog lacks
 //     the model (catalog.Catalog.Assume); Model.WindowAssumed is then set
 //
-// A limit of 5 also lowers what 2 to 4 and 6 to 8 say, because the provider would refuse
-// longer prompts again. A prompt that the provider has answered raises what an import, 6,
-// 7 or 8 say to its size. Without a family, the window is unknown, and nothing is reduced.
+// A limit of 5 also lowers the windows of 2 to 4 and 6 to 9, because the provider would
+// refuse longer prompts again. A prompt that the provider has answered raises the windows
+// of an import and of 6 to 9 to its size. Without a family, the window is unknown, and
+// nothing is reduced.
 func (s *Session) Model(name string) furl.Model {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +102,12 @@ func (a *shared) setWindow(m *furl.Model, name string, format furl.Format, user,
 	learned := a.limits[name]
 	a.mu.Unlock()
 	reported := a.reported(name, format)
-	m.MaxOutput = cmp.Or(reported.MaxOutput, m.MaxOutput)
+	if reported.MaxOutput > 0 && !a.live().Catalog.SetByUser(name, "max_output") {
+		m.MaxOutput = reported.MaxOutput
+	}
+	if reported.Window > 0 && a.live().Catalog.SetByUser(name, "window") {
+		reported.Window = 0
+	}
 	set := cmp.Or(user, recorded)
 	if set == 0 && learned.reported {
 		m.Window, m.WindowAssumed = learned.window, false

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/sessiontest"
@@ -48,6 +49,9 @@ func TestWindowPrecedence(t *testing.T) {
 		{"a refusal below the flag", session.Options{Window: 300_000}, storage.Meta{}, 200_000, 200_000, windowCase{}},
 		{"the session's setting", session.Options{Window: 30_000}, storage.Meta{Settings: map[string]string{"context_limit": "20000"}}, 0, 20_000, windowCase{}},
 		{"the models API before the catalogue", session.Options{Reported: reported}, storage.Meta{}, 0, 700_000, windowCase{}},
+		{"the user's catalogue before the models API", session.Options{Reported: reported, Catalog: catalogOf(t, "models: [{id: claude-opus-4-6, window: 90_000, max_output: 1000}]")}, storage.Meta{}, 0, 90_000, windowCase{}},
+		{"the user's new model before the models API", session.Options{Reported: reported, Catalog: catalogOf(t, "models: [{id: somebody-s-own, window: 90_000}]")}, storage.Meta{}, 0, 90_000, windowCase{model: "somebody-s-own"}},
+		{"the user's entry without a window", session.Options{Reported: reported, Catalog: catalogOf(t, "models: [{id: claude-opus-4-6, max_output: 1000}]")}, storage.Meta{}, 0, 700_000, windowCase{}},
 		{"a refusal before the models API", session.Options{Reported: reported}, storage.Meta{}, 150_000, 150_000, windowCase{}},
 		{"the recording before the models API", session.Options{Reported: reported}, storage.Meta{Windows: map[string]int{name: 200_000}}, 0, 200_000, windowCase{}},
 		{"the flag before the models API", session.Options{Reported: reported, Window: 30_000}, storage.Meta{}, 0, 30_000, windowCase{}},
@@ -102,6 +106,19 @@ type windowCase struct {
 	model    string
 	answered int
 	assumed  bool // the window that is wanted
+}
+
+// catalogOf returns the built-in catalogue with changes.
+func catalogOf(t *testing.T, text string) *catalog.Catalog {
+	t.Helper()
+	own, err := catalog.Parse("own.yaml", []byte(text))
+	if err == nil {
+		own, err = catalog.Default().Merge(own)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own
 }
 
 // reported is what a models API reports of every model.

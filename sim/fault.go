@@ -205,11 +205,13 @@ type faultClock struct{ requests, queries, prompts atomic.Uint64 }
 // request returns the number of a request. Those that only read have numbers of their own, so
 // that what the others draw by number does not depend on when a client asks about models.
 func (f *faultClock) request(method string) uint64 {
-	if method == http.MethodGet || method == http.MethodHead {
+	if onlyReads(method) {
 		return 1<<63 | f.queries.Add(1)
 	}
 	return f.requests.Add(1)
 }
+
+func onlyReads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
 // pickFault finds the fault of this request, if any. Those of the options
 // apply to prompts only, so that a client's other requests do not use them

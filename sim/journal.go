@@ -62,7 +62,9 @@ type Usage struct {
 // Bill sums up the cost of requests. As with the providers, refused requests,
 // and faults before the start of the answer, cost nothing.
 type Bill struct {
-	Requests int // all of them
+	// Requests, Refused and Faults count requests, except those that only read, such as
+	// GET /v1/models: gateways and clients send them at times of their own.
+	Requests int
 	Refused  int
 	Faults   int // replaced by a fault, or cut
 	Counts   int // token counts, free of charge
@@ -97,7 +99,7 @@ func (s *Sim) Bill() Bill {
 func (s *Sim) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entries, s.bill, s.bodies, s.bare = nil, Bill{}, 0, 0
+	s.entries, s.recorded, s.bill, s.bodies, s.bare = nil, 0, Bill{}, 0, 0
 	s.cache.Reset()
 	s.store = responseStore{}
 }
@@ -108,13 +110,16 @@ func (s *Sim) record(e *Entry, u furl.Usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := &s.bill
-	b.Requests++
-	e.N = b.Requests
-	switch e.Verdict {
-	case VerdictRefused:
-		b.Refused++
-	case VerdictFault, VerdictCut:
-		b.Faults++
+	s.recorded++
+	e.N = s.recorded
+	if !onlyReads(e.Method) {
+		b.Requests++
+		switch e.Verdict {
+		case VerdictRefused:
+			b.Refused++
+		case VerdictFault, VerdictCut:
+			b.Faults++
+		}
 	}
 	b.Usage.Input += u.Input
 	b.Usage.CacheRead += u.CacheRead

@@ -109,7 +109,7 @@ func TestForeignReasoning(t *testing.T) {
 }
 
 func TestModels(t *testing.T) {
-	_, srv := serve(t, &sim.Options{Window: 1234})
+	s, srv := serve(t, &sim.Options{Window: 1234})
 	status, body := get(t, http.MethodGet, srv.URL+"/v1/models")
 	var list struct{ Data []struct{ ID, Type string } }
 	if mustJSON(t, body, &list); status != 200 || len(list.Data) < 20 || !strings.Contains(string(body), `"object":"list"`) {
@@ -131,6 +131,9 @@ func TestModels(t *testing.T) {
 	}
 	if status, _ = get(t, http.MethodGet, srv.URL+"/v1/messages"); status != 405 {
 		t.Errorf("status %d", status)
+	}
+	if b := s.Bill(); b != (sim.Bill{}) || len(s.Requests()) != 6 {
+		t.Errorf("requests that only read are on the bill: %+v", b)
 	}
 }
 

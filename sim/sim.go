@@ -73,6 +73,7 @@ type Sim struct {
 	entries    []Entry // the newest Keep of them, and some more
 	bodies     int     // bytes of bodies in them
 	bare       int     // entries before this index have no bodies
+	recorded   int     // requests so far
 	bill       Bill
 	journalErr error
 }

@@ -213,7 +213,7 @@ func printBill(w io.Writer, s *sim.Sim) {
 		fmt.Fprintf(w, "%s dropped because the messages before them had changed\n", numbers.Count(b.ThinkingDropped, "thinking block"))
 	}
 	entries := s.Requests()
-	refused := func(e sim.Entry) bool { return e.Verdict == sim.VerdictRefused }
+	refused := func(e sim.Entry) bool { return e.Verdict == sim.VerdictRefused && e.Method != "GET" }
 	if i := slices.IndexFunc(entries, refused); i >= 0 {
 		fmt.Fprintf(w, "first refused request %d (%s): %s\n", entries[i].N, printable(entries[i].Path), printable(entries[i].Error))
 	}
