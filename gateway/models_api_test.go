@@ -1,13 +1,16 @@
 package gateway_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/modelsapi"
@@ -79,5 +82,52 @@ func TestModelsAPI(t *testing.T) {
 	}
 	if m := s.Model(model); m.Window != 20_000 || m.MaxOutput != 4000 {
 		t.Errorf("the window is %d, the largest reply %d; want 20000 and 4000", m.Window, m.MaxOutput)
+	}
+}
+
+// A model of no known family binds its thinking, and only the provider knows that, and its
+// window. All of 40 requests are answered: the window comes from the models API, and one
+// refusal of a signature is recovered from.
+func TestModelsAPIOfBindingModel(t *testing.T) {
+	const name = "somebody-s-own"
+	for _, policy := range []string{"rolling-mask-5", "auto"} {
+		t.Run(policy, func(t *testing.T) {
+			model, _ := catalog.Default().Lookup("claude-fable-5-2")
+			model.ID, model.Window, model.MaxOutput = name, 9_000, 2000
+			book := modelsapi.Open("", nil, nil)
+			defer book.Close()
+			st := &fixture{}
+			so := &session.Options{Policy: policy, Reported: func(name string, _ furl.Format) (session.Reported, bool) {
+				f, ok := book.Fact(st.direct.URL, name)
+				return session.Reported{Window: f.Window, MaxOutput: f.MaxOutput, From: f.From, At: f.At}, ok
+			}}
+			store := inmem.New()
+			defer store.Close()
+			st.sim = sim.New(&sim.Options{Models: sim.Only(model), Player: sim.NewAgent(&sim.AgentOptions{Steps: 1000, Thinking: 25})})
+			st.direct = httptest.NewServer(st.sim)
+			t.Cleanup(st.direct.Close)
+			st.begin(t, store, so, &gateway.Options{Models: book})
+			c := sim.Client{
+				HTTP: st.front.Client(), URL: st.front.URL, Format: furl.FormatAnthropic, Model: name,
+				Fields: map[string]any{"max_tokens": 2000, "thinking": map[string]string{"type": "adaptive"}},
+			}
+			if err := c.Say("Read all the files and report."); err != nil {
+				t.Fatal(err)
+			}
+			for n := range 40 {
+				reply, err := c.Send(t.Context())
+				if err != nil {
+					t.Fatalf("request %d: %v", n+1, err)
+				}
+				book.Wait()
+				answerCalls(&c, reply, func(furl.Block) string {
+					return strings.Repeat(fmt.Sprintf("line of call %d: pkg/file_%d.go\n", n, n), 150)
+				})
+			}
+			s := st.only(t)
+			if b := st.sim.Bill(); b.Requests != 41 || b.Refused != 1 || b.ThinkingDropped != 0 || len(s.Reductions()) == 0 || s.Model(name).Window != 9_000 {
+				t.Errorf("%d requests, %d refused, %d thinking blocks were left to the provider to drop, %d reductions, a window of %d", b.Requests, b.Refused, b.ThinkingDropped, len(s.Reductions()), s.Model(name).Window)
+			}
+		})
 	}
 }

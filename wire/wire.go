@@ -77,14 +77,14 @@ type API interface {
 	programs
 	notices
 
-	// ModelQueries returns the requests by which a provider of this API may say what
-	// it knows about a model, in the order in which they are tried. vendor is the
-	// provider's as in upstream.Client.Vendor, "" if it is not known.
+	// ModelQueries returns the requests to a provider of this API for the sizes of a
+	// model, in the order in which they are tried. vendor is the provider's name as in
+	// upstream.Client.Vendor, "" if it is unknown.
 	ModelQueries(vendor, model string) []protocol.ModelQuery
 }
 
-// ModelQueries returns the requests to a provider about a model that is used in a format.
-// Servers that speak Messages may speak OpenAI's APIs too.
+// ModelQueries returns the requests to a provider for the sizes of a model that is used in
+// a format. Servers that support Anthropic's API may support OpenAI's too.
 func ModelQueries(format furl.Format, vendor, model string) []protocol.ModelQuery {
 	api := For(format)
 	if api == nil {

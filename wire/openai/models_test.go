@@ -1,9 +1,13 @@
 package openai
 
 import (
+	"bytes"
+	"encoding/json"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/furlhq/furl/protocol"
 )
 
 // One odd entry or field does not discard a list, and the entry that fits a name best counts.
@@ -93,4 +97,34 @@ func TestReadModelsMemory(t *testing.T) {
 	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
 		t.Errorf("%d bytes for a list of %d bytes", n, len(list))
 	}
+}
+
+// Whatever a server lists beside a model, the model's own entry counts.
+func FuzzModels(f *testing.F) {
+	for _, s := range []string{`{"id":"x","max_model_len":1}`, `[{"id":1}]`, `null`, `{"id":{"a":[1e9]},"aliases":[null,"x"],"top_provider":{"context_length":-1}}`, `{"key":"x","loaded_instances":[{"config":[]}]}`, `{"`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, odd []byte) {
+		for _, body := range [][]byte{odd, append([]byte(`{"default_generation_settings":`), odd...), append([]byte(`{"parameters":`), odd...)} {
+			readModels(body, "", "m")
+			readLoaded(body, "m")
+			readStudioList(body, "m")
+			readStudio(body)
+			readProps(body)
+			readShow(body)
+		}
+		if !json.Valid(odd) || bytes.ContainsAny(odd, `m\`) {
+			return
+		}
+		for name, read := range map[string]func([]byte) protocol.ModelAnswer{
+			`{"id":"m","max_model_len":4096}`:                                              func(b []byte) protocol.ModelAnswer { return readModels(b, "", "m") },
+			`{"model":"m","context_length":4096}`:                                          func(b []byte) protocol.ModelAnswer { return readLoaded(b, "m") },
+			`{"key":"m","loaded_instances":[{"id":"m","config":{"context_length":4096}}]}`: func(b []byte) protocol.ModelAnswer { return readStudioList(b, "m") },
+		} {
+			list := `[` + string(odd) + `,` + name + `,` + string(odd) + `]`
+			if a := read([]byte(`{"models":` + list + `,"data":` + list + `}`)); a.Window != 4096 {
+				t.Errorf("%s: the window is %d, with %s", name, a.Window, odd)
+			}
+		}
+	})
 }
