@@ -98,12 +98,14 @@ func claudeClouds(doc any) (settings []Setting) {
 		if value, ok := env[c.Use]; !ok || !On(fmt.Sprint(value)) {
 			continue
 		}
-		own := c.Address
-		if base := c.Upstream(func(name string) string { value, _ := env[name].(string); return value }); base != "" {
-			own = base
-		}
+		getenv := func(name string) string { value, _ := env[name].(string); return value }
 		s := set(PartURL, `"{url}`+c.Path+`"`, "env", c.Base)
-		s.Note = "start the gateway with the address of " + c.Title + ", such as furl serve --anthropic " + own
+		if s.Now = c.Upstream(getenv); s.Now == "" {
+			s.Now, s.Also = c.Address, c.Has
+		}
+		if c.Instead != "" && getenv(c.Instead) != "" {
+			settings = append(settings, set(PartURL, `""`, "env", c.Instead))
+		}
 		settings = append(settings, s)
 	}
 	return settings

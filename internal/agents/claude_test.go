@@ -25,7 +25,8 @@ func TestClaudeClouds(t *testing.T) {
 	}
 	env := map[string]any{"CLAUDE_CODE_USE_FOUNDRY": 1, "CLAUDE_CODE_USE_MANTLE": "0", "ANTHROPIC_FOUNDRY_RESOURCE": "r"}
 	got := claudeClouds(map[string]any{"env": env})
-	if len(got) != 1 || got[0].Path[1] != "ANTHROPIC_FOUNDRY_BASE_URL" || got[0].Value != `"{url}/anthropic"` || got[0].Note != "start the gateway with the address of Microsoft Foundry, such as furl serve --anthropic https://r.services.ai.azure.com/anthropic" {
+	if len(got) != 2 || got[0].Path[1] != "ANTHROPIC_FOUNDRY_RESOURCE" || got[0].Value != `""` ||
+		got[1].Path[1] != "ANTHROPIC_FOUNDRY_BASE_URL" || got[1].Value != `"{url}/anthropic"` || got[1].Now != "https://r.services.ai.azure.com/anthropic" || got[1].Also != nil {
 		t.Errorf("the settings are %+v", got)
 	}
 }

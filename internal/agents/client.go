@@ -3,7 +3,6 @@ package agents
 import (
 	"cmp"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -99,8 +98,17 @@ type Setting struct {
 	// for the gateway's address, the program that is furl's MCP server, its arguments,
 	// and furl's status line command.
 	Value string
-	// Note is what the user must do if the setting is made.
-	Note string
+	// API is the API whose requests a base URL moves: "anthropic" or "openai". Empty: that
+	// of which the path has the name, else openai.
+	API string
+	// Now is the address to which the requests go while the path has no value, "" if that
+	// is the usual one of the API.
+	Now string
+	// Also reports whether another address than Now is the same provider's. If nil, none is.
+	Also func(address string) bool
+	// Several means that the file has a base URL for each of several providers. Those to
+	// which the gateway does not forward stay.
+	Several bool
 	// Keep means that an existing value stays.
 	Keep bool
 	// Wrap returns the setting to use instead if the path has this value. Nil: the
@@ -120,6 +128,18 @@ const (
 	mcpTools = `{"type": "local", "command": "{command}", "args": ["{args}"], "tools": ["*"]}`
 	mcpNamed = `{"name": "furl", "command": "{command}", "args": ["{args}"]}`
 )
+
+// Upstream is the API whose requests a base URL moves, as the gateway's flags and keys name
+// it.
+func (s *Setting) Upstream() string {
+	switch {
+	case s.API != "":
+		return s.API
+	case strings.Contains(strings.ToLower(strings.Join(s.Path, " ")), "anthropic"):
+		return "anthropic"
+	}
+	return "openai"
+}
 
 func set(part Part, value string, path ...string) Setting {
 	return Setting{Part: part, Path: path, Value: value}
@@ -314,6 +334,13 @@ func codexProvider(doc any) []Setting {
 	return []Setting{set(PartURL, `"{url}/v1"`, "model_providers", chosen, "base_url")}
 }
 
+// oneOf is the base URL of one of several providers.
+func oneOf(api, value string, path ...string) Setting {
+	s := set(PartURL, value, path...)
+	s.API, s.Several = api, true
+	return s
+}
+
 // continueModels sets the address of each model of Anthropic and OpenAI.
 func continueModels(doc any) (settings []Setting) {
 	root, _ := doc.(map[string]any)
@@ -322,8 +349,8 @@ func continueModels(doc any) (settings []Setting) {
 		model, _ := m.(map[string]any)
 		name, _ := model["name"].(string)
 		provider, _ := model["provider"].(string)
-		if name != "" && (provider == "anthropic" || provider == "openai") && official(model["apiBase"]) {
-			settings = append(settings, set(PartURL, `"{url}/v1/"`, "models", "[name="+name+"]", "apiBase"))
+		if name != "" && (provider == "anthropic" || provider == "openai") {
+			settings = append(settings, oneOf(provider, `"{url}/v1/"`, "models", "[name="+name+"]", "apiBase"))
 		}
 	}
 	return settings
@@ -337,8 +364,12 @@ func nanocoderProviders(doc any) (settings []Setting) {
 	for _, p := range list {
 		provider, _ := p.(map[string]any)
 		name, _ := provider["name"].(string)
-		if base, _ := provider["baseUrl"].(string); name != "" && (base != "" || provider["sdkProvider"] == "anthropic") && official(provider["baseUrl"]) {
-			settings = append(settings, set(PartURL, `"{url}/v1"`, "nanocoder", "providers", "[name="+name+"]", "baseUrl"))
+		api := "openai"
+		if provider["sdkProvider"] == "anthropic" {
+			api = "anthropic"
+		}
+		if base, _ := provider["baseUrl"].(string); name != "" && (base != "" || api == "anthropic") {
+			settings = append(settings, oneOf(api, `"{url}/v1"`, "nanocoder", "providers", "[name="+name+"]", "baseUrl"))
 		}
 	}
 	return settings
@@ -352,26 +383,16 @@ func kimiProviders(doc any) (settings []Setting) {
 		provider, _ := list[name].(map[string]any)
 		switch provider["type"] {
 		case "anthropic":
-			settings = append(settings, set(PartURL, `"{url}"`, "providers", name, "base_url"))
-		case "kimi", "openai", "openai_legacy", "openai_responses":
-			settings = append(settings, set(PartURL, `"{url}/v1"`, "providers", name, "base_url"))
+			settings = append(settings, oneOf("anthropic", `"{url}"`, "providers", name, "base_url"))
+		case "kimi":
+			s := oneOf("openai", `"{url}/v1"`, "providers", name, "base_url")
+			s.Now = "https://api.moonshot.ai/v1"
+			settings = append(settings, s)
+		case "openai", "openai_legacy", "openai_responses":
+			settings = append(settings, oneOf("openai", `"{url}/v1"`, "providers", name, "base_url"))
 		}
 	}
 	return settings
-}
-
-// official reports whether an address is missing, that of Anthropic or OpenAI, or one
-// of this machine, such as an earlier address of the gateway.
-func official(address any) bool {
-	base, _ := address.(string)
-	return base == "" || Official(base)
-}
-
-// Official reports whether the gateway forwards to an address without being told so,
-// or the address is of this machine.
-func Official(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && slices.Contains([]string{"api.anthropic.com", "api.openai.com", "127.0.0.1", "localhost", "::1"}, u.Hostname())
 }
 
 // inHome returns a path in the user's home folder, "" if that is unknown.

@@ -26,6 +26,8 @@ import (
 type setupFlags struct {
 	program      program
 	config, url  string
+	anthropic    string
+	openai       string
 	only         []string
 	apply, undo  bool
 	dryRun, json bool
@@ -43,6 +45,10 @@ the change; --apply makes it without asking. Comments, order and all other setti
 stay byte for byte.
 
 The gateway must run: furl setup service starts it at login.
+
+A base URL of another provider is only replaced if the gateway forwards to it, because
+its key would be sent elsewhere: name it with --anthropic or --openai, as for furl
+serve, or set gateway.anthropic or gateway.openai in the configuration.
 
 It keeps a backup in the data folder until --undo, which puts the original file back.
 If you have changed the file since, --undo removes only what furl has added. Values
@@ -80,6 +86,8 @@ Without an agent, it lists the agents that it knows and those that are installed
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show the change, do not make it or ask")
 	fl.StringSliceVar(&f.only, "only", nil, "set only these `parts`: url, mcp, status")
 	fl.StringVar(&f.url, "url", "", "`address` of the gateway (default that of the configuration, else http://"+config.DefaultListen+")")
+	fl.StringVar(&f.anthropic, "anthropic", "", "base `URL` to which the gateway forwards Messages (default that of the configuration)")
+	fl.StringVar(&f.openai, "openai", "", "base `URL` to which the gateway forwards OpenAI's APIs (default that of the configuration)")
 	fl.BoolVar(&f.json, "json", false, "print the list as JSON")
 	addConfig(fl, &f.config)
 	complete(cmd, "only", func() []string { return []string{"url", "mcp", "status"} })
@@ -149,7 +157,23 @@ func (f *setupFlags) plan(folder, name string) (*setup.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return setup.New(folder, c, &setup.Options{URL: address, Command: mcpServerCommand(), Parts: parts})
+	conf, _, err := config.Load(f.config, f.program.policies)
+	if err != nil {
+		return nil, err
+	}
+	p, err := setup.New(folder, c, &setup.Options{
+		URL: address, Command: mcpServerCommand(), Parts: parts,
+		Anthropic: cmp.Or(f.anthropic, conf.Gateway.Anthropic, anthropicAddress), OpenAI: cmp.Or(f.openai, conf.Gateway.OpenAI, openaiAddress),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, flag := range []struct{ name, given, configured string }{{"anthropic", f.anthropic, conf.Gateway.Anthropic}, {"openai", f.openai, conf.Gateway.OpenAI}} {
+		if flag.given != "" && flag.given != flag.configured {
+			p.Notes = append(p.Notes, fmt.Sprintf("start the gateway with furl serve --%s %s, or set gateway.%[1]s in the configuration", flag.name, quoteArg(withoutPassword(flag.given))))
+		}
+	}
+	return p, nil
 }
 
 func (f *setupFlags) service(folder string) (*setup.Plan, error) {
@@ -206,9 +230,12 @@ func (f *setupFlags) agent(cmd *cobra.Command, name string) error {
 		if f.undo && setup.IsSetUp(folder, name) {
 			return f.finish(cmd, p, name, title, folder)
 		}
-		if f.undo {
+		switch {
+		case f.undo:
 			fmt.Fprintf(out, "%s is not set up: nothing to undo.\n", title)
-		} else {
+		case !setup.IsSetUp(folder, name):
+			fmt.Fprintf(out, "%s: nothing to change.\n", title)
+		default:
 			fmt.Fprintf(out, "%s is set up already: nothing to change.\n", title)
 		}
 		return nil

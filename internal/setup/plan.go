@@ -2,11 +2,14 @@ package setup
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +24,10 @@ import (
 type Options struct {
 	URL     string   // address of the gateway
 	Command []string // the command of furl's MCP server, as agents start it
+	// Anthropic and OpenAI are the base URLs to which the gateway forwards requests. A base
+	// URL of another provider is not replaced, because its credential would be sent to
+	// them. "": all are replaced.
+	Anthropic, OpenAI string
 	// Parts are what to set. Nil: all that the agent supports.
 	Parts []agents.Part
 }
@@ -203,11 +210,16 @@ func (f *File) set(configured agents.ConfigFile, o *Options) (notes []string, er
 			}
 			s, value = w, w.Value
 		}
-		if was, ok := old.(string); ok && s.Part == agents.PartURL && strings.Contains(was, "://") {
-			display := publicURL(was)
-			f.shown[was] = display
-			if !agents.Official(was) && s.Note == "" {
-				notes = append(notes, forwardNote(s, display))
+		if s.Part == agents.PartURL {
+			was, _ := old.(string)
+			if strings.Contains(was, "://") {
+				f.shown[was] = publicURL(was)
+			}
+			if err := o.moves(&s, was); err != nil && s.Several {
+				notes = append(notes, err.Error())
+				continue
+			} else if err != nil {
+				return nil, fmt.Errorf("%w; --only mcp,status leaves base URLs alone", err)
 			}
 		}
 		c, changed, err := d.apply(s.Path, value)
@@ -217,9 +229,6 @@ func (f *File) set(configured agents.ConfigFile, o *Options) (notes []string, er
 		f.own(value)
 		if changed {
 			f.changes = append(f.changes, c)
-			if s.Note != "" {
-				notes = append(notes, s.Note)
-			}
 		}
 	}
 	f.After = f.base.data
@@ -250,13 +259,56 @@ func leaves(settings []agents.Setting) (list []agents.Setting) {
 	return list
 }
 
-// forwardNote says how to keep a provider whose address is replaced.
-func forwardNote(s agents.Setting, address string) string {
-	flag := "--openai"
-	if strings.Contains(strings.ToLower(strings.Join(s.Path, " ")), "anthropic") {
-		flag = "--anthropic"
+// moves returns an error if a base URL is that of a provider to which the gateway does
+// not forward. Its credential would be sent to another one. was is its value.
+func (o *Options) moves(s *agents.Setting, was string) error {
+	api := s.Upstream()
+	to := o.OpenAI
+	if api == "anthropic" {
+		to = o.Anthropic
 	}
-	return fmt.Sprintf("%s was %s; to keep that provider, start the gateway with furl serve %s %s", strings.Join(s.Path, "."), address, flag, address)
+	address := s.Now
+	if strings.Contains(was, "://") {
+		address = was
+	}
+	if to == "" || address == "" || sameProvider(address, to) || sameProvider(address, o.URL) || s.Also != nil && address == s.Now && s.Also(to) {
+		return nil
+	}
+	shown := publicURL(address)
+	path := strings.Join(s.Path, ".")
+	err := fmt.Sprintf("%s stays, because its requests go to %s and the gateway forwards to %s, which would get their credential; if the gateway is started with furl serve --%s URL, add --%[4]s with that URL here, or set gateway.%[4]s in its configuration",
+		path, shown, to, api)
+	if u, _ := url.Parse(address); u != nil && isLoopback(u.Hostname()) {
+		err += "; if that is an earlier address of the gateway, remove it first"
+	}
+	return errors.New(err)
+}
+
+// sameProvider reports whether two base URLs are the same, with or without a version.
+func sameProvider(a, b string) bool {
+	one, err := url.Parse(a)
+	if err != nil {
+		return false
+	}
+	other, err := url.Parse(b)
+	if err != nil {
+		return false
+	}
+	path := func(u *url.URL) string { return strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1") }
+	return one.Scheme == other.Scheme && sameHost(one, other) && path(one) == path(other)
+}
+
+// sameHost compares hosts and ports. All names of this machine are the same.
+func sameHost(a, b *url.URL) bool {
+	port := func(u *url.URL) string {
+		return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
+	return port(a) == port(b) && (strings.EqualFold(a.Hostname(), b.Hostname()) || isLoopback(a.Hostname()) && isLoopback(b.Hostname()))
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func digest(data []byte) string {

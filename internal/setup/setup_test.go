@@ -2,6 +2,7 @@ package setup
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -368,6 +369,71 @@ func TestProviderOfCodex(t *testing.T) {
 			if got := string(read(t, path)); !strings.Contains(got, line) {
 				t.Errorf("%s\nlacks %s", got, line)
 			}
+		}
+	}
+}
+
+// The base URL of a provider is replaced only if the gateway forwards to it. Otherwise its
+// credential would be sent elsewhere.
+func TestOtherProvidersStay(t *testing.T) {
+	codex, kimi, claude := files[".codex/config.toml"][4], files[".kimi-code/config.toml"][0], files[".claude/settings.json"][0]
+	foundry := `{"env":{"CLAUDE_CODE_USE_FOUNDRY":"1","ANTHROPIC_FOUNDRY_RESOURCE":"mine"}}`
+	mantle := `{"env":{"CLAUDE_CODE_USE_MANTLE":"1"}}`
+	nano := files["nanocoder/agents.config.json"][0]
+	for _, tt := range []struct {
+		agent, file, before string
+		anthropic, openai   string // without one: the vendor's
+		refused             string // "": no error
+		note                string // "": none
+		after               string // what the file has then
+	}{
+		{"codex", ".codex/config.toml", codex, "", "", `model_providers.azure.base_url stays, because its requests go to https://az.example/openai and the gateway forwards to https://api.openai.com, which would get their credential; if the gateway is started with furl serve --openai URL, add --openai with that URL here, or set gateway.openai`, "", "https://az.example/openai"},
+		{"codex", ".codex/config.toml", codex, "", "https://az.example/openai/", "", "", `base_url = "http://127.0.0.1:7410/v1" # theirs`},
+		{"codex", ".codex/config.toml", codex, "", "https://az.example/openai/v1", "", "", `base_url = "http://127.0.0.1:7410/v1" # theirs`},
+		{"codex", ".codex/config.toml", codex, "", "https://az.example", "which would get their credential", "", "https://az.example/openai"},
+		{"codex", ".codex/config.toml", codex, "", "none", "the gateway forwards to none", "", "https://az.example/openai"},
+		{"codex", ".codex/config.toml", strings.Replace(codex, "https://az.example/openai", "http://localhost:11434/v1", 1), "", "", "if that is an earlier address of the gateway, remove it first", "", "http://localhost:11434/v1"},
+		{"codex", ".codex/config.toml", strings.Replace(codex, "https://az.example/openai", "http://localhost:7410/v1", 1), "", "", "", "", "http://127.0.0.1:7410/v1"},
+		{"codex", ".codex/config.toml", "openai_base_url = \"https://proxy.example/v1\"\n", "", "", "openai_base_url stays", "", "https://proxy.example/v1"},
+		{"claude", ".claude/settings.json", claude, "", "", "env.ANTHROPIC_BASE_URL stays, because its requests go to https://llm.corp.example/v1 and the gateway forwards to https://api.anthropic.com", "", "https://llm.corp.example/v1"},
+		{"claude", ".claude/settings.json", claude, "https://llm.corp.example", "", "", "", `"ANTHROPIC_BASE_URL": "http://127.0.0.1:7410"`},
+		{"claude", ".claude/settings.json", foundry, "", "", "env.ANTHROPIC_FOUNDRY_BASE_URL stays, because its requests go to https://mine.services.ai.azure.com/anthropic", "", `"mine"`},
+		{"claude", ".claude/settings.json", foundry, "https://yours.services.ai.azure.com/anthropic", "", "env.ANTHROPIC_FOUNDRY_BASE_URL stays", "", `"mine"`},
+		{"claude", ".claude/settings.json", foundry, "https://mine.services.ai.azure.com/anthropic", "", "", "", `"ANTHROPIC_FOUNDRY_RESOURCE":""`},
+		{"claude", ".claude/settings.json", mantle, "", "", "its requests go to https://bedrock-mantle.$AWS_REGION.api.aws/anthropic and", "", "MANTLE"},
+		{"claude", ".claude/settings.json", mantle, "https://bedrock-mantle.eu-west-1.api.aws/anthropic", "", "", "", "http://127.0.0.1:7410"},
+		{"kimi-code", ".kimi-code/config.toml", kimi, "", "", "", "providers.managed:kimi-code.base_url stays, because its requests go to https://api.kimi.com/coding/v1 and the gateway forwards to https://api.openai.com", "https://api.kimi.com/coding/v1"},
+		{"kimi-code", ".kimi-code/config.toml", kimi, "", "https://api.kimi.com/coding/v1", "", "", `base_url = "http://127.0.0.1:7410/v1" # theirs`},
+		{"kimi-code", ".kimi-code/config.toml", "[providers.k]\ntype = \"kimi\"\n", "", "", "", "providers.k.base_url stays, because its requests go to https://api.moonshot.ai/v1", "kimi"},
+		{"nanocoder", "nanocoder/agents.config.json", nano, "", "", "", "nanocoder.providers.[name=Local].baseUrl stays, because its requests go to http://192.168.0.2/v1", "http://192.168.0.2/v1"},
+		{"opencode", "opencode/opencode.json", `{"provider":{"openai":{"options":{"baseURL":"https://openrouter.ai/api/v1"}}}}`, "", "", "provider.openai.options.baseURL stays", "", "openrouter"},
+		{"opencode", "opencode/opencode.json", files["opencode/opencode.json"][1], "", "", "", "", `"baseURL": "http://127.0.0.1:7410/v1"`},
+	} {
+		folder := home(t)
+		c := client(t, tt.agent)
+		at := slices.IndexFunc(c.Files, func(f agents.ConfigFile) bool { return strings.HasSuffix(filepath.ToSlash(f.Path()), tt.file) })
+		path := c.Files[at].Path()
+		write(t, path, []byte(tt.before))
+		o := options
+		o.Anthropic, o.OpenAI = cmp.Or(tt.anthropic, "https://api.anthropic.com"), cmp.Or(tt.openai, "https://api.openai.com")
+		p, err := New(folder, c, &o)
+		if (err == nil) != (tt.refused == "") || err != nil && !strings.Contains(err.Error(), tt.refused) {
+			t.Errorf("%s with %s %s: %v, want %q", tt.agent, tt.anthropic, tt.openai, err, tt.refused)
+		}
+		if err == nil {
+			if notes := strings.Join(p.Notes, "\n"); (notes == "") != (tt.note == "") || !strings.Contains(notes, tt.note) {
+				t.Errorf("%s with %s %s: notes %q, want %q", tt.agent, tt.anthropic, tt.openai, notes, tt.note)
+			}
+			if err := p.Apply(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := string(read(t, path)); !strings.Contains(got, tt.after) || tt.refused != "" && got != tt.before {
+			t.Errorf("%s with %s %s:\n%s\nlacks %s", tt.agent, tt.anthropic, tt.openai, got, tt.after)
+		}
+		o.Parts = []agents.Part{agents.PartMCP}
+		if _, err := New(folder, c, &o); err != nil {
+			t.Errorf("%s, only mcp: %v", tt.agent, err)
 		}
 	}
 }
