@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,12 +14,14 @@ import (
 // event is one line of go test -json (see "go doc test2json").
 type event struct {
 	Action, Package, Test, Output, ImportPath string
+	Elapsed                                   float64 // seconds
 }
 
 // test is one test or subtest, or with an empty name the package itself.
 type test struct {
 	pkg, name string
 	result    string // "pass", "fail", "skip"; "" while it runs
+	seconds   float64
 	output    []string
 	parent    bool // has subtests, which are counted instead
 }
@@ -79,7 +82,7 @@ func (r *report) add(e event) {
 	case "output":
 		t.output = append(t.output, e.Output)
 	case "pass", "fail", "skip":
-		t.result = e.Action
+		t.result, t.seconds = e.Action, e.Elapsed
 		if e.Test == "" {
 			r.closePackage(t)
 		} else if e.Action == "pass" {
@@ -157,11 +160,33 @@ func skipReason(output []string) string {
 	return strings.Join(reason, " ")
 }
 
+// A test that takes slowSeconds is listed as slow, at most maxSlow of them.
+const (
+	slowSeconds = 20
+	maxSlow     = 16
+)
+
+// slowest lists the slowest tests, without subtests.
+func (r *report) slowest() {
+	var slow []*test
+	for _, t := range r.tests {
+		if t.seconds >= slowSeconds && t.name != "" && !strings.Contains(t.name, "/") {
+			slow = append(slow, t)
+		}
+	}
+	slices.SortFunc(slow, func(a, b *test) int {
+		return cmp.Or(cmp.Compare(b.seconds, a.seconds), strings.Compare(a.name, b.name))
+	})
+	for _, t := range slow[:min(len(slow), maxSlow)] {
+		fmt.Fprintf(r.out, "slow  %5.0fs  %s %s\n", t.seconds, t.pkg, t.name)
+	}
+}
+
 // maxNames is how many skipped tests are named for each reason.
 const maxNames = 8
 
 // summary prints the skipped tests and their reasons, the promises without a
-// test that ran, and then the counts on a separate line.
+// test that ran, the slowest tests, and then the counts on a separate line.
 func (r *report) summary(noSkip bool, kept promises) {
 	reasons := make([]string, 0, len(r.skips))
 	for reason := range r.skips {
@@ -198,5 +223,6 @@ func (r *report) summary(noSkip bool, kept promises) {
 			fmt.Fprintf(r.out, "\n%s: %s\n", of.what, strings.Join(of.ids, ", "))
 		}
 	}
+	r.slowest()
 	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 }

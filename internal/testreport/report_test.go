@@ -170,3 +170,21 @@ func TestSplit(t *testing.T) {
 		}
 	}
 }
+
+func TestSlowTestsAreListed(t *testing.T) {
+	var out bytes.Buffer
+	r := newReport(&out)
+	for _, e := range []event{
+		{Action: "pass", Package: "m/a", Test: "TestQuick", Elapsed: 19.9},
+		{Action: "pass", Package: "m/a", Test: "TestSlow/part", Elapsed: 30},
+		{Action: "pass", Package: "m/a", Test: "TestSlow", Elapsed: 30.4},
+		{Action: "fail", Package: "m/b", Test: "TestSlower", Elapsed: 61},
+		{Action: "pass", Package: "m/a", Elapsed: 120},
+	} {
+		r.add(e)
+	}
+	r.slowest()
+	if want := "slow     61s  m/b TestSlower\nslow     30s  m/a TestSlow\n"; out.String() != want {
+		t.Errorf("listed %q, want %q", out.String(), want)
+	}
+}
