@@ -98,10 +98,11 @@ func (a *Sessions) byRepeatedRequest(ctx context.Context, in *incoming) (*sessio
 
 // isRepeatable reports whether a request equal to the session's first one counts as
 // its repetition.
-func (t *tx) isRepeatable() bool {
-	if !t.hasNoReply(true) {
-		return false
-	}
+func (t *tx) isRepeatable() bool { return t.hasNoReply(true) && t.isRecentRepeat() }
+
+// isRecentRepeat reports whether a request equal to the newest of the session comes soon
+// enough to be its repetition, and the newest is not in flight in another process.
+func (t *tx) isRecentRepeat() bool {
 	age := t.all.Options().Now().Sub(t.Log().At(furl.Seq(t.Log().Len())).At)
 	return age <= maxRepeat && (t.opened || age >= maxInFlightElsewhere)
 }

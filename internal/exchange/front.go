@@ -288,9 +288,10 @@ func (t *tx) complete(o *overlap, in *incoming, pl position) bool {
 	for _, p := range o.pairs {
 		chains[p.index] = t.Log().At(p.last).Chain
 	}
-	at := 0 // in o.pairs
+	at := len(o.pairs) - 1 // in o.pairs
 	for i := start.index + 1; i < len(msgs); i++ {
-		for at = len(o.pairs) - 1; at >= 0 && o.pairs[at].index < i; at-- {
+		for at >= 0 && o.pairs[at].index < i {
+			at--
 		}
 		if at < 0 || o.pairs[at].index != i {
 			chains[i] = msgs[i].Extend(chains[i-1])

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -211,4 +212,74 @@ func lastAnswered(history []json.RawMessage) int {
 		n++
 	}
 	return n
+}
+
+// Conversations that begin with the same examples are not joined, although the examples have
+// replies, and calls with ids that look random.
+func TestExamplesDoNotJoin(t *testing.T) {
+	long := text(strings.Repeat("An example of what to answer. ", 10))
+	for name, example := range map[string][]furl.Block{
+		"a long text": {long},
+		"a call":      {call("toolu_01A09q90qw90lq917835lq9", "read", `{"path":"README.md"}`)},
+	} {
+		for _, clock := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, clock %v", name, clock), func(t *testing.T) {
+				all, _ := open(t, session.Options{Policy: "none"})
+				of := make(map[furl.SessionID]int)
+				for n := range 3 {
+					c := newClient(t, all, "examples")
+					c.hints.Hint = ""
+					c.history = c.history[:0]
+					question := text("An example of a question.")
+					if clock {
+						question = text(fmt.Sprintf("It is %d o'clock. An example of a question.", n))
+					}
+					c.add(furl.RoleUser, question)
+					c.add(furl.RoleAssistant, example...)
+					if example[0].Kind == furl.KindCall {
+						c.add(furl.RoleUser, result(example[0].ID, "furl"), text(fmt.Sprintf("Question %d.", n)))
+					} else {
+						c.add(furl.RoleUser, text(fmt.Sprintf("Question %d.", n)))
+					}
+					for range 3 {
+						_, x := c.sendAs(c.history, text("OK"))
+						of[x.Session.ID()]++
+						c.add(furl.RoleUser, text("Go on."))
+					}
+				}
+				for id, n := range of {
+					if n > 3 {
+						t.Errorf("session %s has %d requests, want at most 3", id, n)
+					}
+				}
+			})
+		}
+	}
+}
+
+// The unanswered question of a session that begins with examples is repeated at once, not
+// weeks later.
+func TestUnansweredQuestionIsRepeatedSoon(t *testing.T) {
+	for _, tt := range []struct {
+		after time.Duration
+		same  bool
+	}{{time.Second, true}, {30 * 24 * time.Hour, false}} {
+		now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+		all, _ := open(t, session.Options{Policy: "none", Now: func() time.Time { return now }})
+		c := newClient(t, all, "again")
+		c.hints.Hint = ""
+		c.history = c.history[:0]
+		c.add(furl.RoleUser, text("An example."))
+		c.add(furl.RoleAssistant, text("A reply."))
+		c.add(furl.RoleUser, text("A question."))
+		_, x := c.begin()
+		first := x.Session.ID()
+		x.Drop()
+		now = now.Add(tt.after)
+		_, x = c.begin()
+		if got := x.Session.ID() == first; got != tt.same {
+			t.Errorf("after %v the same session: %v, want %v", tt.after, got, tt.same)
+		}
+		x.Drop()
+	}
 }

@@ -152,7 +152,7 @@ func (a *Sessions) byHistory(ctx context.Context, in *incoming) (*session.Sessio
 		if err != nil {
 			return nil, fmt.Errorf("match history: %w", err)
 		}
-		id, err := a.choose(ctx, chains[from:end], found, in.hints)
+		id, err := a.choose(ctx, in, chains[from:end], found)
 		if err != nil {
 			return nil, err
 		}
@@ -187,8 +187,10 @@ func firstReply(msgs []furl.Message) int {
 
 // choose returns the session that has the longest of the chains, "" if none is
 // usable. Sessions with another hint are not.
-func (a *Sessions) choose(ctx context.Context, chains []furl.Digest, found []storage.Matched, h protocol.Hints) (furl.SessionID, error) {
+func (a *Sessions) choose(ctx context.Context, in *incoming, chains []furl.Digest, found []storage.Matched) (furl.SessionID, error) {
+	h := in.hints
 	metas := make(map[furl.SessionID]storage.Meta)
+	opened := 0
 	for _, chain := range slices.Backward(chains) {
 		var copied furl.SessionID
 		for _, f := range found {
@@ -206,8 +208,11 @@ func (a *Sessions) choose(ctx context.Context, chains []furl.Digest, found []sto
 			if h.Hint != "" && meta.Hint != "" && meta.Hint != h.Hint {
 				continue
 			}
-			if meta.Settings[settingPartial] != "" && h.Hint == "" && !a.continues(ctx, f.Session, f.Seq) {
-				continue
+			if meta.Settings[settingPartial] != "" && h.Hint == "" {
+				opened++
+				if opened > maxCandidates || !a.continues(ctx, in, f) {
+					continue
+				}
 			}
 			if meta.ForkOf != "" && f.Seq <= meta.ForkAt {
 				copied = f.Session // a fork; the original has it too and is preferred

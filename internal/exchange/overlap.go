@@ -2,10 +2,12 @@ package exchange
 
 import (
 	"context"
+	"slices"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fingerprint"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // A client without an id may change the front of its history too. Then no session
@@ -14,8 +16,8 @@ import (
 // session would mix them, so a new session is started unless the run of messages
 // belongs to one session without doubt:
 //
-//   - It has a call with an id that a provider made at random. Or:
-//   - It has enough different content, ends with the session's newest message of the
+//   - It has a reply that was recorded here, with a call whose id a provider made at random. Or:
+//   - It has a reply that was recorded here and enough different content, ends with the session's newest message of the
 //     client, the request continues that with at most one reply, its instructions and
 //     tools are the same, and no other session has such a run.
 //
@@ -86,10 +88,10 @@ func (t *tx) overlapOf(in *incoming, newest map[furl.Digest]bool, ids bool) int 
 	pl := t.index.find(t.Log(), in.chains[:n], in.req.Messages[:n])
 	o := t.findOverlap(in, pl, func(o *overlap, t *tx, msgs []furl.Message) bool {
 		if ids {
-			return o.hasRandomID(msgs)
+			return o.hasRandomID(t, msgs)
 		}
 		c := o.content(msgs)
-		return c.messages >= ownMessages && c.bytes >= ownBytes && c.replies > 1 && t.continuesNewest(o, msgs)
+		return o.hasRecordedReply(t, msgs) && c.messages >= ownMessages && c.bytes >= ownBytes && c.replies > 1 && t.continuesNewest(o, msgs)
 	})
 	if o == nil {
 		return 0
@@ -97,17 +99,64 @@ func (t *tx) overlapOf(in *incoming, newest map[furl.Digest]bool, ids bool) int 
 	return len(o.pairs)
 }
 
-// hasRandomID reports whether a run has a call with a random id.
-func (o *overlap) hasRandomID(msgs []furl.Message) bool {
+// hasRandomID reports whether a run, or what it leads to, has a recorded reply with a call
+// that has a random id.
+func (o *overlap) hasRandomID(t *tx, msgs []furl.Message) bool {
 	for _, p := range o.pairs {
-		m := &msgs[p.index]
-		for i := range m.Blocks {
-			if m.Blocks[i].Kind == furl.KindCall && fingerprint.IsRandomID(m.Blocks[i].ID) {
-				return true
-			}
+		if hasRandomID(&msgs[p.index]) && t.isRecordedReply(p.last) {
+			return true
 		}
 	}
-	return false
+	next := t.nextReply(o.pairs[0].last, msgs[o.pairs[0].index+1:])
+	return next != nil && hasRandomID(next)
+}
+
+func hasRandomID(m *furl.Message) bool {
+	return slices.ContainsFunc(m.Blocks, func(b furl.Block) bool {
+		return b.Kind == furl.KindCall && fingerprint.IsRandomID(b.ID)
+	})
+}
+
+// hasRecordedReply reports whether a run has a recorded reply, or leads to one that is no
+// short text.
+func (o *overlap) hasRecordedReply(t *tx, msgs []furl.Message) bool {
+	if slices.ContainsFunc(o.pairs, func(p overlapPair) bool { return t.isRecordedReply(p.last) }) {
+		return true
+	}
+	next := t.nextReply(o.pairs[0].last, msgs[o.pairs[0].index+1:])
+	return next != nil && identifies(next)
+}
+
+// identifies reports whether a reply is unlikely to be in two conversations.
+func identifies(m *furl.Message) bool { return hasRandomID(m) || replySize(m) >= ownBytes }
+
+func replySize(m *furl.Message) (n int) {
+	for i := range m.Blocks {
+		n += len(m.Blocks[i].Text) + len(m.Blocks[i].Args)
+	}
+	return n
+}
+
+// isRecordedReply reports whether a message is a reply that was recorded when the model gave
+// it. The replies in the history that a client sends with its first request may be examples,
+// which other conversations have too.
+func (t *tx) isRecordedReply(seq furl.Seq) bool {
+	for r := t.Log().At(seq); ; r = t.Log().At(r.Parent) {
+		switch b := r.Body.(type) {
+		case *furl.Exchange:
+			return r.Seq != seq
+		case *furl.Message:
+			if b.Role != furl.RoleAssistant && !b.HasOwn() {
+				return false
+			}
+		}
+		if r.By == furl.Import {
+			return true
+		}
+		if r.Parent == 0 {
+			return false
+		}
+	}
 }
 
 // continuesNewest reports whether a run ends with the newest message of the client on
@@ -165,18 +214,41 @@ func startsPartial(in *incoming, known bool) bool {
 
 // continues reports whether a history that has the messages of a session up to a
 // record may continue it.
-func (a *Sessions) continues(ctx context.Context, id furl.SessionID, seq furl.Seq) bool {
-	s, err := a.OpenCached(ctx, id)
+func (a *Sessions) continues(ctx context.Context, in *incoming, at storage.Matched) bool {
+	s, err := a.OpenCached(ctx, at.Session)
 	if err != nil {
 		return false
 	}
 	ok := false
 	a.read(s, func(t *tx) {
-		if seq <= furl.Seq(t.Log().Len()) {
-			ok = t.hasReplyUpTo(seq) || t.isUnanswered(seq)
+		if at.Seq <= furl.Seq(t.Log().Len()) {
+			next := t.nextReply(at.Seq, in.req.Messages[slices.Index(in.chains, at.Chain)+1:])
+			ok = t.hasReplyUpTo(at.Seq) || next != nil && identifies(next) || t.isUnanswered(at.Seq) && t.isRecentRepeat()
 		}
 	})
 	return ok
+}
+
+// nextReply returns the first reply in the rest of a history that has the messages up to a
+// record, if it is a recorded reply after the record on the current path, reworded or not;
+// nil if it is not. The messages of the client before the reply may be other ones.
+func (t *tx) nextReply(after furl.Seq, rest []furl.Message) *furl.Message {
+	next, st := firstReply(rest), t.Log().State()
+	i, ok := st.Find(after)
+	if next < 0 || !ok {
+		return nil
+	}
+	for n := 0; n < maxReplyMessages && i+1 < st.Len(); i++ {
+		seq, m := st.Message(i + 1)
+		if m.Role != furl.RoleAssistant || !t.isRecordedReply(seq) {
+			continue
+		}
+		before, _ := st.Message(i)
+		if n++; t.findReworded(before, &rest[next], fingerprint.SameIDs) != 0 {
+			return &rest[next]
+		}
+	}
+	return nil
 }
 
 // isUnanswered reports whether a record is the last message of the current path, and no
@@ -190,27 +262,22 @@ func (t *tx) isUnanswered(seq furl.Seq) bool {
 	return last == seq && m.Role != furl.RoleAssistant && !m.HasOwn()
 }
 
-// hasReplyUpTo reports whether the path to a record has enough different content in
-// replies that were recorded from the model, or a random id.
+// hasReplyUpTo reports whether the path to a record has a recorded reply, and enough
+// different content in replies or a random id.
 func (t *tx) hasReplyUpTo(seq furl.Seq) bool {
-	seen, size := make(map[furl.Digest]bool), 0
+	seen, size, random, recorded := make(map[furl.Digest]bool), 0, false, false
 	for ; seq != 0; seq = t.messageBefore(seq) {
-		r := t.Log().At(seq)
-		m, ok := r.Body.(*furl.Message)
-		if !ok || m.Role != furl.RoleAssistant || seen[m.Digest] {
+		m, ok := t.Log().At(seq).Body.(*furl.Message)
+		if !ok || m.Role != furl.RoleAssistant {
 			continue
 		}
-		seen[m.Digest] = true
-		for i := range m.Blocks {
-			b := &m.Blocks[i]
-			if b.Kind == furl.KindCall && fingerprint.IsRandomID(b.ID) {
-				return true
-			}
-			if r.By != furl.Client {
-				size += len(b.Text) + len(b.Args)
-			}
+		recorded = recorded || t.isRecordedReply(seq)
+		random = random || hasRandomID(m)
+		if !seen[m.Digest] {
+			seen[m.Digest] = true
+			size += replySize(m)
 		}
-		if size >= ownBytes {
+		if recorded && (random || size >= ownBytes) {
 			return true
 		}
 	}
