@@ -59,9 +59,11 @@ const (
 	redacted = `{"type":"redacted_thinking","data":"QUI="}`
 	search   = `{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"q"}}`
 	found    = `{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}`
-	program  = `{"type":"server_tool_use","id":"p1","name":"code_execution","input":{"code":"x()"}}`
-	ran      = `{"type":"code_execution_tool_result","tool_use_id":"p1","content":{}}`
-	thinking = `"thinking":{"type":"enabled","budget_tokens":1024},`
+	// byProgramSearch is search, called by program.
+	byProgramSearch = `{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"q"},"caller":{"type":"code_execution_20250825","tool_id":"p1"}}`
+	program         = `{"type":"server_tool_use","id":"p1","name":"code_execution","input":{"code":"x()"}}`
+	ran             = `{"type":"code_execution_tool_result","tool_use_id":"p1","content":{}}`
+	thinking        = `"thinking":{"type":"enabled","budget_tokens":1024},`
 )
 
 var (
@@ -105,6 +107,13 @@ func TestValidateAccepts(t *testing.T) {
 			assistant(found+`,`+strings.Replace(search, "s1", "s2", 1)+`,{"type":"tool_use","id":"b","name":"f","input":{}}`), results("b"))},
 		{"a program that calls tools over several rounds", plain, list(u, assistant(program+","+byProgram("a")), results("a"), assistant(byProgram("b")), results("b"), assistant(ran+","+word), u)},
 		{"a program that waits for its second round", plain, list(u, assistant(program+","+byProgram("a")), results("a"), assistant(byProgram("b")), results("b"))},
+		{"a program that calls a server tool, and goes on by its calls", plain, list(u, assistant(program+","+byProgram("a")), results("a"),
+			assistant(byProgramSearch+`,{"type":"tool_use","id":"b","name":"f","input":{},"caller":{"tool_id":"s1"}}`), results("b"),
+			assistant(`{"type":"tool_use","id":"c","name":"f","input":{},"caller":{"tool_id":"s1"}}`), results("c"), assistant(found+","+ran), u)},
+		{"a program that goes on with the result of its server tool", plain, list(u, assistant(program+","+byProgramSearch+","+byProgram("a")), results("a"),
+			assistant(found+","+byProgram("b")), results("b"), assistant(ran+","+word), u)},
+		{"a reply in two messages, the result in the second", plain, list(u, assistant(search+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), assistant(word), assistant(found+","+word), u)},
+		{"instructions before the reply with the result", insides, list(u, assistant(search+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), sy, assistant(found+","+word), u)},
 		{"thinking first in the loop", requires, `{` + thinking + `"messages":[` + u + "," + assistant(thought+`,{"type":"tool_use","id":"a","name":"f","input":{}}`) + "," + results("a") + `]}`},
 		{"thinking at the beginning of the loop only", requires, `{` + thinking + `"messages":[` +
 			strings.Join([]string{u, assistant(redacted + `,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), calls("b"), results("b")}, ",") + `]}`},
@@ -209,6 +218,22 @@ func TestValidateRefuses(t *testing.T) {
 		{"text after the client's results", plain, list(u, assistant(search+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), user(result("a")+","+word)),
 			"messages.1: `web_search` tool use with id `s1` was found without a corresponding `web_search_tool_result` block"},
 		{"text between the rounds of a program", plain, list(u, assistant(program+","+byProgram("a")), results("a"), assistant(byProgram("b")), user(result("b")+","+word)),
+			"messages.1: `code_execution` tool use with id `p1` was found without a corresponding `code_execution_tool_result` block"},
+		{"a later reply with neither the result nor calls of the program", plain, list(u, assistant(program+","+byProgram("a")), results("a"), calls("b"), results("b"), assistant(ran+","+word), u),
+			"messages.1: `code_execution` tool use with id `p1` was found without a corresponding `code_execution_tool_result` block"},
+		{"the result one reply too late", plain, list(u, assistant(search+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), calls("b"), results("b"), assistant(found+","+word), u),
+			"messages.1: `web_search` tool use with id `s1` was found without a corresponding `web_search_tool_result` block"},
+		{"a later reply without the result at the end", plain, list(u, assistant(search+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), calls("b"), results("b")),
+			"messages.1: `web_search` tool use with id `s1` was found without a corresponding `web_search_tool_result` block"},
+		{"a last reply without the result", prefills, list(u, assistant(search+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), a),
+			"messages.1: `web_search` tool use with id `s1` was found without a corresponding `web_search_tool_result` block"},
+		{"one of two calls is answered", plain, list(u, assistant(search+`,`+program+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), assistant(found+`,{"type":"tool_use","id":"b","name":"f","input":{}}`), results("b")),
+			"messages.1: `code_execution` tool use with id `p1` was found without a corresponding `code_execution_tool_result` block"},
+		{"calls of another program", plain, list(u, assistant(search+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), assistant(byProgram("b")), results("b")),
+			"messages.1: `web_search` tool use with id `s1` was found without a corresponding `web_search_tool_result` block"},
+		{"a program that pauses for a round", plain, list(u, assistant(program+","+byProgram("a")), results("a"), assistant(byProgram("b")), results("b"), calls("c"), results("c")),
+			"messages.1: `code_execution` tool use with id `p1` was found without a corresponding `code_execution_tool_result` block"},
+		{"a call that names itself as its caller", plain, list(u, assistant(strings.Replace(program, `"input"`, `"caller":{"tool_id":"p1"},"input"`, 1)+","+byProgram("a")), results("a"), calls("c"), results("c")),
 			"messages.1: `code_execution` tool use with id `p1` was found without a corresponding `code_execution_tool_result` block"},
 		{"mcp result without its call", plain, list(u, assistant(`{"type":"mcp_tool_result","tool_use_id":"m1","content":[]},`+word), u),
 			"messages.1.content.0: unexpected `tool_use_id` found in `mcp_tool_result` blocks: m1. Each `mcp_tool_result` block must have a corresponding `mcp_tool_use` block before it."},

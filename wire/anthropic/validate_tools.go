@@ -127,47 +127,43 @@ func (p *pairs) missing() *protocol.Refusal {
 // calls a tool of the client, the provider runs its own call once it has the
 // client's results, and the result begins the next reply. A program that calls
 // tools of the client (programmatic tool calling) waits for as many rounds as it
-// needs. Until the result is there, messages of the user contain results only.
+// needs, and each next reply has calls of it. Until the result is there, messages
+// of the user contain results only.
 //
 // Sources: Anthropic, "Server tools", turns that mix server and client tools, and
 // "Programmatic tool calling" (2026-11); anthropic-sdk-typescript issue 1090.
 func (v *validator) serverTools() *protocol.Refusal {
-	type place struct{ msg, block int }
-	var open map[string]place
 	list := v.req.Messages
-	missing := func() *protocol.Refusal {
-		at, id := place{len(list), 0}, ""
-		for k, p := range open {
-			if p.msg < at.msg || p.msg == at.msg && p.block < at.block {
-				at, id = p, k
-			}
-		}
-		b := &list[at.msg].Blocks[at.block]
-		name, result := rawFields(&list[at.msg], b).name.Text(), strings.TrimSuffix(b.Name, "use")+"result"
-		if b.Name == "server_tool_use" {
-			if result = name + "_tool_result"; isSearchTool(name) {
-				result = searchResult
-			}
-		}
-		return refuse("messages.%d: `%s` tool use with id `%s` was found without a corresponding `%s` block", at.msg, name, id, result)
-	}
+	s := serverCalls{list: list}
 	for i := range list {
+		if reply := list[i].Role == furl.RoleAssistant; reply && (i == 0 || list[i-1].Role != furl.RoleAssistant) {
+			s.reply++
+		} else if !reply {
+			if r := s.missing(s.forgotten); r != nil {
+				return r
+			}
+		}
 		for j := range list[i].Blocks {
 			b := &list[i].Blocks[j]
 			switch {
 			case b.Kind != furl.KindOpaque || !isServerTool(b):
-				if len(open) > 0 && list[i].Role == furl.RoleUser && b.Kind != furl.KindResult {
-					return missing()
+				if list[i].Role == furl.RoleUser && b.Kind != furl.KindResult {
+					if r := s.missing(func(openCall) bool { return true }); r != nil {
+						return r
+					}
 				}
+				s.goOn(b.Caller)
 				continue
 			case isServerCall(b):
-				if open == nil {
-					open = make(map[string]place)
+				if s.open == nil {
+					s.open = make(map[string]openCall)
 				}
-				open[b.ID] = place{i, j}
+				s.goOn(b.Caller)
+				s.open[b.ID] = openCall{i, j, s.reply}
 				continue
 			}
-			if _, ok := open[b.ID]; !ok {
+			call, ok := s.open[b.ID]
+			if !ok {
 				use := "server_tool_use"
 				if b.Name == "mcp_tool_result" {
 					use = "mcp_tool_use"
@@ -175,8 +171,65 @@ func (v *validator) serverTools() *protocol.Refusal {
 				return refuse("messages.%d.content.%d: unexpected `tool_use_id` found in `%s` blocks: %s. "+
 					"Each `%s` block must have a corresponding `%s` block before it.", i, j, b.Name, b.ID, b.Name, use)
 			}
-			delete(open, b.ID)
+			delete(s.open, b.ID)
+			s.goOn(list[call.msg].Blocks[call.block].Caller)
 		}
 	}
-	return nil
+	return s.missing(s.forgotten)
+}
+
+// serverCalls are the calls run by the provider that have no result yet.
+type serverCalls struct {
+	list  []furl.Message
+	reply int // number of the reply, which is a run of assistant messages, from 1
+	open  map[string]openCall
+}
+
+type openCall struct {
+	msg, block int
+	reply      int // the latest reply that has the call, or calls of its program
+}
+
+// goOn notes that the reply goes on with the program of a call, and with those that
+// have called it.
+func (s *serverCalls) goOn(id string) {
+	for range maxCallers {
+		c, ok := s.open[id]
+		if id == "" || !ok || c.reply == s.reply {
+			return
+		}
+		c.reply = s.reply
+		s.open[id] = c
+		id = s.list[c.msg].Blocks[c.block].Caller
+	}
+}
+
+// maxCallers bounds the work for calls that call each other. A program calls tools, and
+// few of these are run by the provider too.
+const maxCallers = 16
+
+// forgotten reports whether the latest reply has neither the result of a call nor calls
+// of its program.
+func (s *serverCalls) forgotten(c openCall) bool { return c.reply < s.reply }
+
+// missing refuses the first of the open calls for which is returns true, nil if there is
+// none.
+func (s *serverCalls) missing(is func(openCall) bool) *protocol.Refusal {
+	first, id := openCall{msg: len(s.list)}, ""
+	for k, c := range s.open {
+		if is(c) && (c.msg < first.msg || c.msg == first.msg && c.block < first.block) {
+			first, id = c, k
+		}
+	}
+	if first.msg == len(s.list) {
+		return nil
+	}
+	b := &s.list[first.msg].Blocks[first.block]
+	name, result := rawFields(&s.list[first.msg], b).name.Text(), strings.TrimSuffix(b.Name, "use")+"result"
+	if b.Name == "server_tool_use" {
+		if result = name + "_tool_result"; isSearchTool(name) {
+			result = searchResult
+		}
+	}
+	return refuse("messages.%d: `%s` tool use with id `%s` was found without a corresponding `%s` block", first.msg, name, id, result)
 }
