@@ -6,10 +6,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -145,6 +147,63 @@ func TestCompressedBodies(t *testing.T) {
 				t.Errorf("%s: %d bytes of memory are still acquired", encoding, n)
 			}
 		}
+	}
+}
+
+// A body of the largest size that zstd cannot make smaller needs up to three times its
+// size: as received, without compression, and for the window of the decoder. The memory
+// for bodies is enough for one.
+func TestLargestCompressedBody(t *testing.T) {
+	begin := func(largest int64) (*gateway.Gateway, *echo) {
+		all := &echo{}
+		up, err := upstream.New(compatible, &upstream.Options{Transport: all})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(up.Close)
+		sessions, err := session.New(inmem.New(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := gateway.New(sessions, gateway.Upstreams{OpenAI: up}, &gateway.Options{MaxBody: largest, MemoryWait: 10 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g, all
+	}
+	if g, _ := begin(100 << 20); g.BodyMemoryLimit() < 3*(100<<20) {
+		t.Errorf("%d bytes of memory are not enough for a body of 100 MiB", g.BodyMemoryLimit())
+	}
+	const largest = 4 << 20
+	g, all := begin(largest)
+	plain := make([]byte, largest-(64<<10))
+	if _, err := rand.NewChaCha8([32]byte{}).Read(plain); err != nil {
+		t.Fatal(err)
+	}
+	z, err := zstd.NewWriter(nil, zstd.WithSingleSegment(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed := z.EncodeAll(plain, nil)
+	for _, tt := range []struct {
+		free   int64
+		status int
+	}{{2 * largest, 503}, {3 * largest, 200}} {
+		release := g.HoldBodyMemory(g.BodyMemoryLimit() - tt.free)
+		r := httptest.NewRequest("POST", "/v1/responses", bytes.NewReader(packed))
+		r.Host = "127.0.0.1:7410"
+		r.Header.Set("Content-Encoding", "zstd")
+		r.Header.Set("Authorization", "Bearer k")
+		r.Header.Set("X-Furl-Bypass", "true")
+		w := httptest.NewRecorder()
+		patient{g}.ServeHTTP(w, r)
+		release()
+		if w.Code != tt.status || tt.status == 200 && (len(all.bodies) != 1 || !bytes.Equal(all.bodies[0], packed)) {
+			t.Errorf("with %d bytes free: status %d, %d requests: %s", tt.free, w.Code, len(all.bodies), w.Body)
+		}
+	}
+	if n := g.BodyMemory(); n != 0 {
+		t.Errorf("%d bytes of memory are still acquired", n)
 	}
 }
 

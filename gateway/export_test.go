@@ -13,6 +13,16 @@ func (g *Gateway) Summarizing() int {
 // BodyMemory returns the memory that is acquired for bodies of requests, in bytes.
 func (g *Gateway) BodyMemory() int64 { return g.bodyMemory.Used() }
 
+// BodyMemoryLimit returns how much may be acquired, and HoldBodyMemory acquires some.
+func (g *Gateway) BodyMemoryLimit() int64 { return g.bodyMemory.Limit() }
+
+func (g *Gateway) HoldBodyMemory(n int64) (release func()) {
+	if !g.bodyMemory.TryAcquire(n) {
+		panic("no memory")
+	}
+	return func() { g.bodyMemory.Release(n) }
+}
+
 // Held returns the number of requests that are held to keep prompt caches alive, and
 // their size.
 func (g *Gateway) Held() (requests, bytes int) {

@@ -232,7 +232,9 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 		return nil, err
 	}
 	g.started = g.o.Now().UTC()
-	g.bodyMemory = membudget.New(max(maxBodies, 2*g.o.MaxBody), maxWaiting)
+	// The largest body needs its size three times: as received, without zstd, and for the
+	// decoder's window.
+	g.bodyMemory = membudget.New(max(maxBodies, 3*g.o.MaxBody), maxWaiting)
 	g.decodedMemory = membudget.New(maxDecoded, maxWaiting)
 	g.summaries = newSummaries(g.o.Summaries)
 	g.keeper = newKeeper()
