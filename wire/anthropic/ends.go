@@ -14,7 +14,7 @@ func (codec) CompactPath() string { return "" }
 
 // AsksCompaction implements wire.API.
 func (codec) AsksCompaction(req *protocol.Request) bool {
-	return len(rawjson.Field(req.Fields(), "compaction")) > 0
+	return !isNull(rawjson.Field(req.Fields(), "compaction"))
 }
 
 // Ends implements wire.API.

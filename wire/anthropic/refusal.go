@@ -75,7 +75,7 @@ func ErrorBody(r *protocol.Refusal, requestID string) []byte {
 // reported is the size of the prompt and limit the maximum with the requested
 // output, both in tokens; they are 0 if the error does not contain them.
 func ParseOverflow(status int, body []byte) (reported, limit int, ok bool) {
-	typ, message := parseError(body)
+	typ, _, message := parseError(body)
 	switch status {
 	case entityTooLarge:
 		// Bytes, or from some proxies tokens; without numbers in both cases.
@@ -137,10 +137,10 @@ func parseThinkingRefused(status int, message string) *protocol.ThinkingRefused 
 var quoteRemover = strings.NewReplacer("`", "", `\"`, "", `"`, "", "'", "")
 
 // parseError reads an error body; a body that is not JSON is the message.
-func parseError(body []byte) (typ, message string) {
+func parseError(body []byte) (typ, code, message string) {
 	r := rawjson.NewReader(body)
 	if r.Kind() != '{' {
-		return "", string(body[:min(len(body), 4<<10)])
+		return "", "", string(body[:min(len(body), 4<<10)])
 	}
 	for key := range r.Fields() {
 		switch string(key) {
@@ -154,13 +154,15 @@ func parseError(body []byte) (typ, message string) {
 					typ, _ = r.String()
 				case "message":
 					message, _ = r.String()
+				case "details":
+					code = rawjson.Unquote(rawjson.Field(r.Raw(), "error_code"))
 				}
 			}
 		case "message": // Bedrock has no envelope
 			message, _ = r.String()
 		}
 	}
-	return typ, message
+	return typ, code, message
 }
 
 // numbersAfter reads the first n whole numbers after a phrase. Some gateways

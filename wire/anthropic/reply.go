@@ -166,14 +166,14 @@ func readPath(r *rawjson.Reader) string {
 
 // refuse records an error body, or the data of an error event (status 0).
 func (d *draft) refuse(status int, body []byte) {
-	typ, message := parseError(body)
+	typ, code, message := parseError(body)
 	if status == 0 {
 		status = statusOf(typ)
 	}
 	if typ == "" {
 		typ = typeOf(status)
 	}
-	d.reply.Refusal = &protocol.Refusal{Status: status, Type: typ, Message: message}
+	d.reply.Refusal = &protocol.Refusal{Status: status, Type: typ, Code: code, Message: message}
 	d.reply.Complete = false
 	if reported, limit, ok := ParseOverflow(status, body); ok {
 		d.reply.Overflow = &protocol.Overflow{Tokens: reported, Limit: limit}

@@ -298,6 +298,9 @@ func TestDecodeReplyOfRefusals(t *testing.T) {
 		{400, string(ErrorBody(PromptTooLong(300, 200), "req")), *PromptTooLong(300, 200), &protocol.Overflow{Tokens: 300, Limit: 200}},
 		{413, string(ErrorBody(BodyTooLarge(), "")), *BodyTooLarge(), &protocol.Overflow{}},
 		{429, `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`, protocol.Refusal{Status: 429, Type: "rate_limit_error", Message: "slow down"}, nil},
+		{400, `{"type":"error","error":{"type":"invalid_request_error","message":"m","details":{"error_code":"thread_unsupported_request"}}}`,
+			protocol.Refusal{Status: 400, Type: "invalid_request_error", Code: "thread_unsupported_request", Message: "m"}, nil},
+		{400, `{"type":"error","error":{"details":null,"type":"invalid_request_error","message":"m"}}`, protocol.Refusal{Status: 400, Type: "invalid_request_error", Message: "m"}, nil},
 		{502, `<html>bad gateway</html>`, protocol.Refusal{Status: 502, Type: "api_error", Message: "<html>bad gateway</html>"}, nil},
 		{418, ``, protocol.Refusal{Status: 418, Type: "invalid_request_error"}, nil},
 	} {

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"strings"
+
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
@@ -337,6 +339,22 @@ func (s *itemScan) opaqueRole() furl.Role {
 	return "" // for a reply, see addItems
 }
 
+// programResult returns the text of the result of a program, and the size of binary
+// strings in it. It is a string, or any other JSON value as a client may send it.
+func programResult(result []byte) (text string, binary int) {
+	switch r := rawjson.NewReader(result); r.Kind() {
+	case '"':
+		return rawjson.Unquote(result), 0
+	case 0, 'n':
+		return "", 0
+	}
+	var w words
+	if w.walk(rawjson.NewReader(result), "", 0); w.secret > 0 {
+		return w.text.String(), w.secret
+	}
+	return strings.ToValidUTF8(string(result), "\uFFFD"), 0
+}
+
 func (s *itemScan) opaque(raw []byte) furl.Block {
 	bl := furl.Block{Kind: furl.KindOpaque, Name: s.typ, ID: s.pairID(), End: len(raw)}
 	if s.approval != "" {
@@ -355,7 +373,7 @@ func (s *itemScan) opaque(raw []byte) furl.Block {
 	}
 	switch s.typ {
 	case "program_output": // elsewhere a result is an image
-		bl.Text, bl.Signature = rawjson.Unquote(rawjson.Field(raw, "result")), 0
+		bl.Text, bl.Signature = programResult(rawjson.Field(raw, "result"))
 	case "computer_call_output":
 		if url := rawjson.Field(s.output.Of(raw), "image_url"); len(url) > 0 {
 			bl.Media, bl.Signature = []furl.Media{mediaOf(furl.KindImage, url)}, 0
