@@ -98,6 +98,7 @@ func TestRecallToolsInBodies(t *testing.T) {
 		{"responses, kept expressly", "/v1/responses", `{"model":"gpt-5","store":true,"input":"hello there","tools":[` + item + `]}`, "", false},
 		{"responses, words", "/v1/responses", `{"model":"gpt-5","store":false,"input":"hello there","tools":[` + item + `]}`, "memory_search memory_get", false},
 		{"responses, items", "/v1/responses", `{"tools":[` + item + `],"store":false,"input":[{"role":"user","content":"hello there"}],"model":"gpt-5"}`, "memory_search memory_get", false},
+		{"responses, tools in the input", "/v1/responses", `{"store":false,"input":[{"type":"additional_tools","role":"developer","tools":[` + item + `]},{"role":"user","content":"hello there"}],"model":"gpt-5"}`, "", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			st := recallFixture(t, "-- 1 --\ntext: Well.\ncall: bash {}\n")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,10 @@ type forwarding struct {
 	// given means that the user has named anthropic for this run. Otherwise a cloud's
 	// own address has precedence.
 	given bool
+	// givenOpenAI is given for openai.
+	givenOpenAI bool
+	// own is the address of the user's own gateway, which programs may have as base URL.
+	own *url.URL
 	// running means that the gateway already runs, and its addresses cannot be chosen.
 	running bool
 	// freePort means that the user cannot know the gateway's address.
@@ -61,21 +66,37 @@ func connect(place agentPlace, command []string, to forwarding) *agentRoute {
 	r := &agentRoute{agentPlace: place, command: command, to: to, settings: make(map[string]any)}
 	c, ok := agentOf(command)
 	switch {
-	case !ok:
-	case c.Name == "claude":
+	case ok && c.Name == "claude":
 		r.connectClaude()
-	case c.Name == "codex":
+		return r
+	case ok && c.Name == "codex":
 		r.connectCodex()
-	case c.Name == "kilo" && r.getenv("KILO_CONFIG_CONTENT") != "":
+		return r
+	case ok && c.Name == "kilo" && r.getenv("KILO_CONFIG_CONTENT") != "":
 		r.problem("KILO_CONFIG_CONTENT is set, so furl does not set it: furl serve --print-env kilo prints the base URLs to add to it")
-	case c.Manual && to.freePort: // otherwise the user knows the address and may have set it
+	case ok && c.Manual && to.freePort: // otherwise the user knows the address and may have set it
 		r.problem("%s does not read its base URL from the environment: start furl serve, and apply what furl serve --print-env %s prints", c.Title, c.Name)
+		return r
 	}
+	r.replaced("ANTHROPIC_BASE_URL", "anthropic", to.anthropic, to.given)
+	r.replaced("OPENAI_BASE_URL", "openai", to.openai, to.givenOpenAI)
 	return r
 }
 
 func (r *agentRoute) problem(format string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf(format, args...))
+}
+
+// replaced says that furl replaces a base URL in the environment with that of the gateway,
+// which forwards the credential to another provider. to is its address, given that the
+// user has named it for this run.
+func (r *agentRoute) replaced(name, flag, to string, given bool) {
+	value := r.getenv(name)
+	u, err := url.Parse(value)
+	if value == "" || given || r.to.running || err != nil || r.to.own != nil && sameHost(u, r.to.own) || sameAddress(value, to) {
+		return
+	}
+	r.problem("%s is %s, which furl replaces: requests are forwarded to %s, which gets their credential; to keep that provider %s", name, publicAddress(value), publicAddress(to), r.to.keep(flag, withoutPassword(value)))
 }
 
 // connectClaude chooses the cloud and its address from the user's own settings. Those of
@@ -86,6 +107,9 @@ func (r *agentRoute) connectClaude() {
 	used, usedFrom := r.claudeCloud(all)
 	chosen, chosenFrom := r.claudeCloud(own)
 	elsewhere := r.claudeBase(all, used)
+	if used == nil && !elsewhere {
+		r.replaced("ANTHROPIC_BASE_URL", "anthropic", r.to.anthropic, r.to.given)
+	}
 	switch {
 	case elsewhere:
 	case r.to.given:
@@ -288,9 +312,10 @@ func (r *agentRoute) env(url string) []string {
 	return env
 }
 
-// sameAddress compares two base URLs.
+// sameAddress compares two base URLs, with or without a version.
 func sameAddress(a, b string) bool {
-	return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/")
+	path := func(s string) string { return strings.TrimSuffix(strings.TrimSuffix(s, "/"), "/v1") }
+	return path(a) == path(b)
 }
 
 // publicAddress is a base URL without its password, or what to call an unknown one.

@@ -98,7 +98,7 @@ func (f *evalFlags) route(command, env []string) (*agentRoute, error) {
 	s := serveFlags{anthropic: f.anthropic, openai: f.openai, listen: freePort}
 	to := s.forwarding(c)
 	if f.simulate {
-		to.anthropic, to.openai, to.given = "", "", true
+		to.anthropic, to.openai, to.given, to.givenOpenAI = "", "", true, true
 	}
 	to.keep = func(flag, address string) string { return "add --" + flag + " " + quoteArg(address) + " to furl eval" }
 	return connect(place, command, to), nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -109,9 +110,10 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 
 // forwarding says where the gateway that the flags start forwards requests.
 func (f *serveFlags) forwarding(c *config.Config) forwarding {
+	own, _ := url.Parse(gatewayAt(cmp.Or(c.Gateway.Listen, config.DefaultListen), c)) // otherwise nil
 	return forwarding{
 		anthropic: cmp.Or(f.anthropic, c.Gateway.Anthropic, anthropicAddress), openai: f.openAIOf(c),
-		given: f.anthropic != "", freePort: f.listen == freePort,
+		given: f.anthropic != "", givenOpenAI: f.openai != "", own: own, freePort: f.listen == freePort,
 	}
 }
 

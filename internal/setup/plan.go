@@ -306,7 +306,7 @@ func sameHost(a, b *url.URL) bool {
 }
 
 func isLoopback(host string) bool {
-	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.") && strings.Trim(host, "0123456789.") == ""
 }
 
 func digest(data []byte) string {
