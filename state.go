@@ -63,6 +63,7 @@ type State struct {
 type layer struct {
 	seq    Seq
 	at     time.Time
+	by     Actor
 	msgs   int        // messages before it
 	red    *Reduction // nil for an opening
 	paints []interval // sorted
@@ -230,12 +231,19 @@ type Applied struct {
 	*Reduction
 	Seq Seq
 	At  time.Time // when it was recorded
+	By  Actor
 	// Messages is the number of messages of the path before it.
 	Messages int
 	Undone   bool
 }
 
-func (l *layer) applied() Applied { return Applied{l.red, l.seq, l.at, l.msgs, l.lifted} }
+func (l *layer) applied() Applied { return Applied{l.red, l.seq, l.at, l.by, l.msgs, l.lifted} }
+
+// External reports whether the client, the provider or an imported recording made the
+// reduction. The client does not send what it hides, so furl saves nothing by it.
+func (a *Applied) External() bool {
+	return a.Stage == StageClient || a.By == Upstream || a.By == Import
+}
 
 // Reductions returns the reductions on the path in order, undone ones included.
 func (s *State) Reductions() iter.Seq[Applied] {
@@ -342,7 +350,7 @@ func (s *State) addReduction(r Record, red *Reduction) error {
 	if r.By == Furl || r.By == Person { // clients and providers compact as they like
 		l.paints = s.aroundPinned(l.paints)
 	}
-	l.at, l.msgs = r.At, len(s.msgs)
+	l.at, l.by, l.msgs = r.At, r.By, len(s.msgs)
 	s.layers.push(l)
 	s.labels.push(labels...)
 	s.lay(&l)

@@ -2,11 +2,10 @@ package event
 
 import "github.com/furlhq/furl"
 
-// Hides reports whether a state hides something that its client does not hide
-// itself.
+// Hides reports whether a state hides something that its client sends.
 func Hides(st *furl.State) bool {
 	for red := range st.Reductions() {
-		if !red.Undone && red.Stage != furl.StageClient {
+		if !red.Undone && !red.External() {
 			return true
 		}
 	}

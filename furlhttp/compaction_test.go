@@ -115,6 +115,9 @@ func TestCompactionByTheProvider(t *testing.T) {
 				if bytes.Contains(ended.Body, []byte(`file_1.go`)) || bytes.Contains(ended.Body, []byte("compaction_trigger")) {
 					t.Errorf("the next request has what was replaced: %s", ended.Body)
 				}
+				if a := ended.Fit.Account; a == nil || a.Hidden != 0 || a.Over || a.Break == "planned" {
+					t.Errorf("the next request saves nothing, but counts as %+v", a)
+				}
 				compactions := 0
 				for red := range ended.Session.View("").State.Reductions() {
 					if red.Summary != nil {

@@ -140,7 +140,7 @@ func (r *accounted) account() Account {
 		return a
 	}
 	still := cached && !late && r.last.Model == r.name && r.samePreamble()
-	without, first := slices.Clone(passes), true
+	without, first, compacted := slices.Clone(passes), true, false
 	for i := range without {
 		p := &without[i]
 		if r.hour { // without furl, these entries live as long as the others
@@ -151,9 +151,11 @@ func (r *accounted) account() Account {
 		case first:
 			p.Usage = usageWithout(p.Usage, a.Hidden, r.between.edited || kept, still, b.Of(r.between.counted, r.between.items))
 			first = false
+		case compacted: // what furl has hidden is in the provider's summary
 		default:
 			p.Usage = usageWithout(p.Usage, a.Hidden, false, false, 0)
 		}
+		compacted = compacted || p.Kind == furl.PassCompaction
 	}
 	a.Without = price.OfPasses(r.model, without, r.models, r.at)
 	return a
@@ -280,7 +282,7 @@ func (b *sinceLast) record(r furl.Record, last furl.Seq) {
 			b.ownTokens += body.Summary.Usage.Prompt() + body.Summary.Usage.Output
 		}
 		if coversUpTo(body, last) {
-			edit(body.Stage == furl.StageClient || r.By == furl.Import)
+			edit(body.Stage == furl.StageClient || r.By == furl.Import || r.By == furl.Upstream)
 		}
 	case *furl.Takeover:
 		var taken *furl.Reduction // the last one that counts
@@ -388,7 +390,7 @@ func hiddenPart(st *furl.State, v *furl.View, recorded countedPart) countedPart 
 	for _, r := range left {
 		for i := r.from; i < r.to; i++ {
 			seq, m := st.Message(i)
-			if red, ok := st.Reduction(st.ShownBy(furl.Pos{Msg: seq})); !ok || red.Stage != furl.StageClient {
+			if red, ok := st.Reduction(st.ShownBy(furl.Pos{Msg: seq})); !ok || !red.External() {
 				continue // the client sends it again
 			}
 			var out countedPart
@@ -398,8 +400,8 @@ func hiddenPart(st *furl.State, v *furl.View, recorded countedPart) countedPart 
 	}
 	for i := range v.Messages {
 		if sh := &v.Messages[i]; sh.Index < 0 {
-			if red, ok := st.Reduction(sh.By); ok && red.Stage == furl.StageClient {
-				continue // the client's message in place of others
+			if red, ok := st.Reduction(sh.By); ok && red.External() {
+				continue // in place of others, by the client or the provider
 			}
 		}
 		for j := range v.Messages[i].Blocks {
@@ -424,10 +426,11 @@ func (l messageRanges) has(i int) bool {
 	return false
 }
 
-// leftOut returns the messages that the client has left out or replaced at some time.
+// leftOut returns the messages that the client or the provider has left out or replaced at
+// some time.
 func leftOut(st *furl.State) (list messageRanges) {
 	for red := range st.Reductions() {
-		if red.Undone || red.Stage != furl.StageClient {
+		if red.Undone || !red.External() {
 			continue
 		}
 		for i := range red.Items {

@@ -55,7 +55,7 @@ func (s *Session) unreduced() (*furl.State, error) {
 	}
 	next := furl.Seq(s.log.Len())
 	for red := range s.log.State().Reductions() {
-		if red.Undone || red.Stage == furl.StageClient {
+		if red.Undone || red.External() {
 			continue
 		}
 		next++
