@@ -97,6 +97,18 @@ func (p Passes) All(u Usage) Passes {
 	return Passes{{Kind: PassMessage, Usage: u}}
 }
 
+// Sum returns the usage of all passes of a request whose prompt and reply have the usage u.
+func (p Passes) Sum(u Usage) Usage {
+	if len(p) == 0 {
+		return u
+	}
+	var sum Usage
+	for i := range p {
+		sum = sum.Add(p[i].Usage)
+	}
+	return sum
+}
+
 // OnConversation reports whether the prompt of the pass was the conversation.
 func (p *Pass) OnConversation() bool { return p.Kind == PassMessage || p.Kind == PassCompaction }
 

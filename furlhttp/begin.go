@@ -49,8 +49,8 @@ func (q *modelRequest) compacts(req *protocol.Request) bool {
 
 // refusesThreads reports whether a request must have its whole history, so that it can be
 // reduced.
-func (t *Transport) refusesThreads(q *modelRequest) bool {
-	return !t.o.PassThreads && !t.o.DryRun && !headerIsTrue(q.Request, HeaderDryRun) && t.sessions.DefaultPolicy() != "none"
+func (t *Transport) refusesThreads(q *modelRequest, model string) bool {
+	return !t.o.PassThreads && !t.o.DryRun && !headerIsTrue(q.Request, HeaderDryRun) && !t.sessions.HidesNothing(model, q.api.Format())
 }
 
 // headerIsTrue reports whether a header of a request is true.
@@ -81,7 +81,7 @@ func (t *Transport) beginExchange(q *modelRequest, body []byte) (x *exchange.Exc
 	if req.Ambiguous != "" {
 		t.o.Logger.Warn("request sent unchanged and not recorded: a field is ambiguous", "path", upstream.Path(q.URL), "field", req.Ambiguous)
 	}
-	if th := q.api.Thread(req); th != nil && req.Ambiguous == "" && t.refusesThreads(q) {
+	if th := q.api.Thread(req); th != nil && req.Ambiguous == "" && t.refusesThreads(q, model) {
 		q.answer = refusal(q, th.Refusal)
 		return nil, nil
 	}

@@ -99,6 +99,9 @@ func TestCompactionByTheProvider(t *testing.T) {
 					asked = append(asked, json.RawMessage(`{"type":"compaction_trigger"}`))
 				}
 				out := p.compact(c.path, asked)
+				if !ended.AskNothing {
+					t.Error("furl may send a question to the path of compactions")
+				}
 				if n == 0 && !ended.Reduced {
 					t.Error("the request for a compaction was not reduced")
 				}

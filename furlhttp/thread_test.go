@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/storage"
@@ -105,6 +106,8 @@ func (c *threaded) ask() {
 // session is reduced like others. Where nothing is reduced, or with PassThreads, the thread
 // is passed on, and recorded as one session.
 func TestMessageThreads(t *testing.T) {
+	noneForAll := policy.NewSet()
+	noneForAll.ByModel("rolling-mask-5", policy.ModelRule{Model: "*", Policy: "none"})
 	for name, c := range map[string]struct {
 		session session.Options
 		http    furlhttp.Options
@@ -118,6 +121,7 @@ func TestMessageThreads(t *testing.T) {
 		"pass":                         {session: session.Options{Policy: "rolling-mask-5"}, http: furlhttp.Options{PassThreads: true}, threads: 26},
 		"pass, unknown to the process": {session: session.Options{Policy: "rolling-mask-5"}, http: furlhttp.Options{PassThreads: true}, lost: true, threads: 26},
 		"none":                         {session: session.Options{Policy: "none"}, threads: 26},
+		"none for the model":           {session: session.Options{Policy: "rolling-mask-5", Policies: noneForAll}, threads: 26},
 		"dry run":                      {http: furlhttp.Options{DryRun: true}, threads: 26},
 		"dry run of a request":         {header: http.Header{furlhttp.HeaderDryRun: {"true"}}, threads: 26},
 		"bypassed":                     {header: http.Header{furlhttp.HeaderBypass: {"true"}}, threads: 26, unseen: true},
@@ -159,6 +163,9 @@ func TestMessageThreads(t *testing.T) {
 			}
 			if c.unseen {
 				return
+			}
+			if want := c.threads > 0 && !c.http.DryRun && c.header == nil; want && !ended.AskNothing {
+				t.Error("furl may continue the client's thread with a question")
 			}
 			if c.session.Window > 0 && !ended.Reduced || c.session.Window == 0 && ended.Reduced {
 				t.Errorf("reduced: %t", ended.Reduced)

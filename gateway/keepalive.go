@@ -370,7 +370,7 @@ func (p *pausedSession) send(ctx context.Context) (furl.Usage, error) {
 func (c *call) pausedAfter(x *session.Exchange, reply *protocol.Reply) *pausedSession {
 	g := c.g
 	most := g.pingsFor(c.r)
-	if most == 0 || g.draining.Load() || x.Session == nil || x.Fit == nil || x.Dry || c.sentAt.IsZero() || !reply.Complete || reply.Refusal != nil {
+	if most == 0 || g.draining.Load() || x.Session == nil || x.Fit == nil || x.Dry || x.AskNothing || c.sentAt.IsZero() || !reply.Complete || reply.Refusal != nil {
 		return nil
 	}
 	if u := reply.Usage; u.CacheRead+u.CacheWrite+u.CacheWrite1h == 0 {

@@ -135,7 +135,7 @@ func (g *Gateway) recordSummaries(ctx context.Context, ending bool) {
 // is due.
 func (g *Gateway) summarize(r *http.Request, rt *route, x *session.Exchange, reply *protocol.Reply) {
 	sum := g.summaries
-	if sum.o.Off || g.draining.Load() || x.Fit == nil || x.Dry || !reply.Complete || reply.Refusal != nil {
+	if sum.o.Off || g.draining.Load() || x.Fit == nil || x.Dry || x.AskNothing || !reply.Complete || reply.Refusal != nil {
 		return
 	}
 	if g.compactWanted(r, rt, x, reply) {

@@ -101,7 +101,7 @@ func (a *summarizer) send(ctx context.Context, body []byte) (answer *protocol.Re
 	_, err = io.Copy(reader, io.LimitReader(resp.Body, maxSummary))
 	var unread error
 	reply, unread = reader.Reply(err)
-	a.used = reply.Usage // also if the response was cut off
+	a.used = reply.Passes.Sum(reply.Usage) // also if the response was cut off
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

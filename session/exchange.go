@@ -36,6 +36,9 @@ type Exchange struct {
 		// same session.
 		Store time.Duration
 	}
+	// AskNothing reports that furl must not send a question or a ping after this request:
+	// its reply replaces the history, or the provider has the start of the history.
+	AskNothing bool
 	// Recovered describes the provider's refusal of a prompt as too long, nil if
 	// there was none.
 	Recovered *event.OverflowRecovered

@@ -366,8 +366,14 @@ func (s *Session) policySettings() policy.Settings {
 	return set
 }
 
-// DefaultPolicy returns the name of the policy of sessions without their own.
-func (a *Sessions) DefaultPolicy() string { return a.live().Policy }
+// HidesNothing reports whether the policy of sessions without their own never hides anything
+// from requests to a model.
+func (a *Sessions) HidesNothing(model string, format furl.Format) bool {
+	live := a.live()
+	p, err := live.Policies.Policy(live.Policy, live.Settings)
+	b := furl.Budget{Model: a.Model(model, format)}
+	return err == nil && policy.HidesNothing(p, &b)
+}
 
 // policyName returns the name of the session's policy.
 func (s *Session) policyName() string {

@@ -127,6 +127,7 @@ func compacts(reply *protocol.Reply) bool {
 // recordCompacted records a reply that replaces the history: the exchange, the
 // compaction, and the reduction that shows the messages of the reply.
 func (x *Exchange) recordCompacted(ctx context.Context, reply *protocol.Reply) error {
+	x.AskNothing = true
 	whole := reply.Messages
 	only := *reply
 	only.Messages = whole[len(whole)-1:]

@@ -58,7 +58,7 @@ func (a *Sessions) continueThread(ctx context.Context, x *Exchange, o *BeginOpti
 		var whole *protocol.Request
 		a.read(s, func(t *tx) { whole, err = wholeRequest(t.Log(), at.head, x.original) })
 		if err == nil {
-			x.req, x.stored = whole, true
+			x.req, x.stored, x.AskNothing = whole, true, true
 			x.incoming = &incoming{req: whole, chains: whole.Chains, hints: o.Hints}
 			err = x.prepareFirst(ctx, s)
 		}
@@ -75,7 +75,7 @@ func (a *Sessions) continueThread(ctx context.Context, x *Exchange, o *BeginOpti
 		x.Drop()
 		return err
 	}
-	x.req, x.stored, x.Session, x.Fit = x.original, false, nil, nil
+	x.req, x.stored, x.AskNothing, x.Session, x.Fit = x.original, false, false, nil, nil
 	x.setBody(x.original.Body)
 	return nil
 }

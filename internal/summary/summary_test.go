@@ -57,6 +57,8 @@ func TestBehind(t *testing.T) {
 		{"Responses of one text", r, `{"model":"m","max_output_tokens":9,"input":"hi"}`,
 			`{"model":"m","max_output_tokens":8500,"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]},{"type":"message","role":"user","content":[{"type":"input_text","text":"sum \"up\""}]}]}`},
 		{"Responses with a schema", r, `{"model":"m","text":{"format":{"type":"json_schema"}},"input":"hi"}`, ""},
+		{"Responses with tools in the list", r, `{"model":"m","input":[{"type":"additional_tools","role":"developer","tools":[]},{"role":"user","content":"hi"}],"tool_choice":"auto"}`,
+			`{"model":"m","input":[{"type":"additional_tools","role":"developer","tools":[]},{"role":"user","content":"hi"},{"type":"message","role":"user","content":[{"type":"input_text","text":"sum \"up\""}]}],"tool_choice":"none"}`},
 		{"Responses with words alone", r, `{"model":"m","text":{"verbosity":"low"},"input":"hi","tool_choice":"required"}`, ""},
 		{"no request", r, `[]`, ""},
 	} {

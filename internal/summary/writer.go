@@ -70,9 +70,9 @@ func (c *Conversation) Cost(used furl.Usage, at time.Time) float64 {
 
 // Summary returns the summary in the reply to a request to a model at a time.
 func (c *Conversation) Summary(reply *protocol.Reply, model string, at time.Time) (policy.Summary, error) {
-	sum := policy.Summary{Model: cmp.Or(reply.Model, model), Usage: reply.Usage}
+	sum := policy.Summary{Model: cmp.Or(reply.Model, model), Usage: reply.Passes.Sum(reply.Usage)}
 	if c.Other != nil {
-		sum.Cost = c.Cost(reply.Usage, at)
+		sum.Cost = c.Cost(sum.Usage, at)
 	}
 	var err error
 	sum.Text, sum.CutOff, err = summaryFrom(reply)

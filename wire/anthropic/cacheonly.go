@@ -12,7 +12,7 @@ import (
 // refuses that with streaming, a thinking budget, an output format or a forced
 // call. Streaming is not part of the cache's key and is removed. The others are,
 // or may be, so such a request has no equivalent. Neither has one that may make
-// the provider write a summary.
+// the provider write a summary, or creates or continues a thread.
 func (codec) CacheOnly(body []byte) ([]byte, bool) {
 	var ok, limited bool
 	r := rawjson.NewReader(body)
@@ -32,7 +32,7 @@ func (codec) CacheOnly(body []byte) ([]byte, bool) {
 			ok = ok && kind != "any" && kind != "tool"
 		case "output_config":
 			ok = ok && isNull(rawjson.Field(r.Raw(), "format"))
-		case "output_format", "compaction":
+		case "output_format", "compaction", "thread":
 			ok = ok && isNull(r.Raw())
 		case "context_management":
 			ok = ok && !compacts(r.Raw())

@@ -23,6 +23,7 @@ func TestCacheOnly(t *testing.T) {
 		{"an output format", `{"max_tokens":9,"output_config":{"format":{"type":"json_schema"}}}`, ""},
 		{"an output format of the beta", `{"max_tokens":9,"output_format":{"type":"json_schema"}}`, ""},
 		{"a compaction", `{"max_tokens":9,"compaction":{"type":"summarize"}}`, ""},
+		{"a thread", `{"max_tokens":9,"thread":{"type":"continue","thread_id":"t"}}`, ""},
 		{"a compaction at a threshold", `{"max_tokens":9,"context_management":{"edits":[{"type":"compact_20260112"}]}}`, ""},
 		{"without a limit", `{"messages":[]}`, ""},
 		{"not an object", `[]`, ""},

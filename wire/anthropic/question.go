@@ -62,7 +62,7 @@ func userMessage(words string) []byte {
 // Unforced implements wire.API. Calls are not forbidden: a change of
 // tool_choice invalidates the provider's cache of the messages.
 func (codec) Unforced(body []byte) []byte {
-	for _, name := range []string{"stop_sequences", "compaction"} {
+	for _, name := range []string{"stop_sequences", "compaction", "thread"} {
 		body = rawjson.Splice(body, rawjson.DropField(body, name))
 	}
 	return body

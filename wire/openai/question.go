@@ -50,18 +50,24 @@ func userItem(words string) []byte {
 
 // Unforced implements wire.API.
 func (chat) Unforced(body []byte) []byte {
-	return unforced(body, "stop", "n", "prediction", "logprobs", "top_logprobs")
+	return unforced(body, hasTools(body), "stop", "n", "prediction", "logprobs", "top_logprobs")
 }
 
-// Unforced implements wire.API.
+// Unforced implements wire.API. Tools may be defined in the list instead of in tools
+// (additional_tools); the clients that do so send a tool_choice of auto.
 func (responses) Unforced(body []byte) []byte {
-	return unforced(body, "background", "top_logprobs")
+	return unforced(body, hasTools(body) || string(rawjson.Field(body, "tool_choice")) == `"auto"`, "background", "top_logprobs")
 }
 
-// unforced forbids calls and drops fields. Neither affects the provider's
-// cache.
-func unforced(body []byte, drop ...string) []byte {
-	if tools := rawjson.Field(body, "tools"); len(tools) > 0 && string(tools) != "[]" && string(tools) != "null" {
+func hasTools(body []byte) bool {
+	tools := rawjson.Field(body, "tools")
+	return len(tools) > 0 && string(tools) != "[]" && string(tools) != "null"
+}
+
+// unforced forbids calls, if there are tools, and drops fields. Neither affects the
+// provider's cache.
+func unforced(body []byte, tools bool, drop ...string) []byte {
+	if tools {
 		body = rawjson.Splice(body, rawjson.SetField(body, "tool_choice", []byte(`"none"`)))
 	}
 	for _, name := range drop {
