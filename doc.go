@@ -50,8 +50,8 @@
 //   - Idempotent append: repeating an append adds nothing; appending after another
 //     record than the head is [ErrConflict].
 //   - Understanding: nothing that furl does not understand is hidden, split, moved or
-//     reordered, and neither is what defines tools (see [State.Fixed]). Only the
-//     client, or a compaction by the provider, changes that.
+//     reordered, and neither is what defines tools (see [State.Fixed]). Only
+//     reductions by the client, by the provider or in an imported recording are exempt.
 //   - Recall: what a view does not show can be found and returned exactly.
 //
 // Thinking is derived: on models that bind it to its prefix (see [Thinking]), a

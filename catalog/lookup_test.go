@@ -149,7 +149,7 @@ func TestAssume(t *testing.T) {
 	} {
 		m, ok := catalog.Default().Assume(tt.name)
 		if m.Like != tt.like || ok != (tt.like != none) || m.Window != tt.window || m.WindowAssumed != (tt.window > 0) || m.Thinking.Binds != tt.binds {
-			t.Errorf("%q is taken to be like %q, window %d, binds %t; want %q, %d, %t", tt.name, m.Like, m.Window, m.Thinking.Binds, tt.like, tt.window, tt.binds)
+			t.Errorf("%q is assumed to be like %q, window %d, binds %t; want %q, %d, %t", tt.name, m.Like, m.Window, m.Thinking.Binds, tt.like, tt.window, tt.binds)
 			continue
 		}
 		if !ok {

@@ -106,9 +106,9 @@ func (e *entry) check() error {
 		all = append(all, named{"timed_prices", t.Prices}, named{"timed_prices", t.LongPrices})
 		switch {
 		case !price.Known(t.Prices) || (m.LongAbove > 0) != price.Known(t.LongPrices):
-			report("timed_prices", "expected the same prices as at other times, long_prompts included")
+			report("timed_prices", "expected input and output, and long_prompts exactly if the model has them")
 		case !t.From.IsZero() && !t.Until.IsZero() && !t.From.Before(t.Until):
-			report("timed_prices", "from is not before until; swap or correct them")
+			report("timed_prices", "from must be before until")
 		case t.From.IsZero() && t.Until.IsZero() && !t.Weekdays && len(t.Hours) == 0:
 			report("timed_prices", "add from, until, days or hours, or use prices")
 		}

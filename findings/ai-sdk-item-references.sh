@@ -14,7 +14,7 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 npm install --silent --no-audit --no-fund ai@7.0.173 @ai-sdk/openai@4.0.118 zod@4.4.3 >/dev/null
 cat >try.mjs <<'JS'
-import { generateText, tool, stepCountIs, isStepCount } from 'ai'
+import { generateText, tool, isStepCount } from 'ai'
 import { createOpenAI } from '@ai-sdk/openai'
 import { z } from 'zod'
 const inputs = []
@@ -33,7 +33,7 @@ const fetch = async (url, init) => {
 }
 const openai = createOpenAI({ apiKey: 'k', fetch })
 await generateText({
-  model: openai('gpt-5'), prompt: 'hi', stopWhen: (isStepCount ?? stepCountIs)(3), maxRetries: 0,
+  model: openai('gpt-5'), prompt: 'hi', stopWhen: isStepCount(3), maxRetries: 0,
   tools: { look: tool({ description: 'look', inputSchema: z.object({}), execute: async () => 'seen' }) },
 })
 process.exit(inputs.length === 2 && inputs[1].includes('item_reference') ? 0 : 1)

@@ -1,8 +1,8 @@
 #!/bin/sh
-# openai 7.59.0 (npm): ResponsesWS does not fall back to POST when the server refuses the upgrade.
+# openai 7.59.0 with ws 8.23.0 (npm): ResponsesWS does not fall back to POST when the server refuses the upgrade.
 #
-# A server that offers Responses over HTTP only answers the WebSocket upgrade with 426. ResponsesWS reports that as an error event, and
-# never sends the request that was queued by POST. Codex 0.171 does fall back. So a gateway without WebSockets cannot serve programs
+# A server that offers Responses over HTTP only answers the WebSocket upgrade with 426. ResponsesWS reports an error event and
+# does not send the queued request by POST. Codex 0.171 does fall back. So a gateway without WebSockets cannot serve programs
 # that use ResponsesWS, whatever it answers.
 #
 # Output seen on 2026-11-27:
@@ -12,7 +12,7 @@ set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
-npm install --silent --no-audit --no-fund openai@7.59.0 ws@8 >/dev/null
+npm install --silent --no-audit --no-fund openai@7.59.0 ws@8.23.0 >/dev/null
 cat >try.mjs <<'JS'
 import http from 'node:http'
 import OpenAI from 'openai'

@@ -57,11 +57,11 @@ type Options struct {
 	// the caller's instructions and tools. They cost more to write. A provider that
 	// refuses such a request gets it again without.
 	HourCache protocol.HourCache
-	// PassThreads sends on requests that create or continue a message thread of
-	// Anthropic, in which the provider keeps the history. Such a history cannot be
-	// reduced, and requests that continue a thread are not recorded. Otherwise they get
-	// the provider's error after which its SDKs send the whole history, unless
-	// nothing is reduced: in a dry run, or if the sessions' policy is none.
+	// PassThreads forwards requests that create or continue a message thread of
+	// Anthropic, in which the provider keeps the history. They are recorded, but
+	// nothing in a request that continues a thread can be hidden. If false, they get
+	// the error after which Anthropic's SDKs send the whole history, except in a dry
+	// run, or if the policy of the request hides nothing.
 	PassThreads bool
 	// HoldBilling sends all requests of a session with the first system block of its
 	// first request, where that block is Claude Code's x-anthropic-billing-header. It

@@ -21,6 +21,7 @@ func TestHintsOf(t *testing.T) {
 		{"furl's own, not valid", http.Header{"X-Furl-Session": {"a b"}}, `{}`, protocol.Hints{}},
 		{"codex", http.Header{"Session-Id": {"s1"}, "User-Agent": {"codex_exec/0.169.0 (x)"}}, `{"prompt_cache_key":"k"}`, protocol.Hints{Hint: "s1", Client: "Codex"}},
 		{"opencode", http.Header{"X-Session-Id": {"ses_1"}}, `{}`, protocol.Hints{Hint: "ses_1"}},
+		{"an affinity", http.Header{"X-Session-Affinity": {"a1"}}, `{}`, protocol.Hints{Hint: "a1"}},
 		{"pi", http.Header{"Session_id": {"p1"}}, `{}`, protocol.Hints{Hint: "p1"}},
 		{"a cache key", nil, `{"prompt_cache_key":"k"}`, protocol.Hints{Hint: "k"}},
 		{"claude code", nil, `{"metadata":{"user_id":"user_ab_account_cd_session_ef-1"}}`, protocol.Hints{Hint: "ef-1"}},

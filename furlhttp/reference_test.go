@@ -16,7 +16,7 @@ import (
 )
 
 // A client that names the model's items by their ids, as the AI SDK does after its first
-// request, has one session, which is reduced like others. References are sent as they came.
+// request, has one session, which is reduced like others. References are sent unchanged.
 func TestItemReferences(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy  string

@@ -36,8 +36,8 @@ var ambiguousPath = &protocol.Refusal{
 }
 
 // destination returns the destination of a request. It considers, in this order:
-// the prefix /anthropic or /openai, the path, the configured upstreams, and the
-// headers. A request that stays ambiguous is refused, because its credential
+// the prefix /anthropic or /openai, the path, the header chatgpt-account-id, the
+// configured upstreams, and the other headers. A request that stays ambiguous is refused, because its credential
 // could reach the wrong provider.
 func (g *Gateway) destination(r *http.Request) destination {
 	api, path := prefixedAPI(r.URL.Path)

@@ -74,7 +74,7 @@ func (up *Upstreams) cure(refusing *upstream.Client) string {
 
 var noChatGPT = &protocol.Refusal{
 	Status:  http.StatusNotFound,
-	Message: "furl: no provider is configured for a login with ChatGPT, and the request was not sent; set gateway.chatgpt in the configuration, or --chatgpt, or sign in with an API key",
+	Message: "furl: no provider for logins with ChatGPT is configured, and the request was not sent: set gateway.chatgpt or --chatgpt, or sign in with an API key",
 }
 
 // Options are the settings of a Gateway. The zero value suits a gateway for one

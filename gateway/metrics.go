@@ -19,9 +19,9 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// metrics are the gateway's metrics, which docs/operate/gateway.md describes. No
-// label has values invented by clients: models are those of the catalog and
-// "other". Only unknown types have their names, of which there are few.
+// metrics are the gateway's metrics, which docs/operate/gateway.md describes. Labels
+// have no values that clients choose, except the names of unknown types: models are
+// those of the catalog and "other".
 type metrics struct {
 	registry *prometheus.Registry
 

@@ -75,7 +75,7 @@ func TestAssumedModel(t *testing.T) {
 	c := sim.Client{
 		HTTP: &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 			resp, err := http.DefaultTransport.RoundTrip(req)
-			if err == nil && strings.Contains(resp.Header.Get("X-Furl-Note"), "model "+name+" is not in the catalogue: it is taken to be like claude-fable-5-2") {
+			if err == nil && strings.Contains(resp.Header.Get("X-Furl-Note"), "model "+name+" is not in the catalogue: it is assumed to be like claude-fable-5-2") {
 				notes++
 			}
 			return resp, err

@@ -79,6 +79,9 @@ func TestEveryPreset(t *testing.T) {
 					if plan.After != after {
 						t.Fatalf("the plan says %d tokens after, the view has %d", plan.After, after)
 					}
+					if m := s.view().Messages[0]; m.Msg.Role != furl.RoleSystem || !m.AsRecorded() {
+						t.Fatalf("request %d: the leading instructions are hidden", i)
+					}
 					if name != "none" && (after > 1000 || plan.Impossible) {
 						t.Fatalf("request %d has %d tokens, impossible %v: %+v", i, after, plan.Impossible, plan.Steps)
 					}

@@ -67,9 +67,9 @@ func assumption(o *Options, sessions []*session, model string) string {
 			switch m := &q.model; {
 			case m.ID != model || m.Like == "":
 			case m.WindowAssumed && slices.Contains(o.Windows, 0):
-				return fmt.Sprintf("taken to be like %s, with an assumed window of %s tokens; ", m.Like, numbers.Thousands(m.Window))
+				return fmt.Sprintf("assumed to be like %s, with an assumed window of %s tokens; ", m.Like, numbers.Thousands(m.Window))
 			default:
-				return fmt.Sprintf("taken to be like %s; ", m.Like)
+				return fmt.Sprintf("assumed to be like %s; ", m.Like)
 			}
 		}
 	}

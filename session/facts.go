@@ -5,7 +5,7 @@ import (
 	"github.com/furlhq/furl/catalog"
 )
 
-// Facts are what furl knows and assumes of a model, and from where.
+// Facts are what furl knows and assumes about a model, and from where.
 type Facts struct {
 	// Model is the model as Sessions.Model describes it.
 	furl.Model

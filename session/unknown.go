@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 // maxUnknown is the largest number of recorded models with an unknown window or assumed
@@ -65,7 +66,7 @@ func (s *Session) warnAssumed(name string, m *furl.Model) string {
 	s.warned[code] = true
 	window := ""
 	if m.WindowAssumed {
-		window = fmt.Sprintf(" with an assumed context window of %d tokens", m.Window)
+		window = fmt.Sprintf(" with an assumed context window of %s tokens", numbers.Thousands(m.Window))
 	}
 	a := s.all
 	a.mu.Lock()
@@ -80,5 +81,5 @@ func (s *Session) warnAssumed(name string, m *furl.Model) string {
 	if !said {
 		a.log.Warn("model is not in the catalogue: rules of its family are assumed", "model", name, "like", m.Like, "window", m.Window, "window_assumed", m.WindowAssumed)
 	}
-	return fmt.Sprintf("model %s is not in the catalogue: it is taken to be like %s%s; furl models shows more", name, m.Like, window)
+	return fmt.Sprintf("model %s is not in the catalogue: it is assumed to be like %s%s; furl models shows more", name, m.Like, window)
 }

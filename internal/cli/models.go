@@ -28,7 +28,7 @@ func modelsCommand(p program) *cobra.Command {
 	f := storeFlags{program: p}
 	cmd := &cobra.Command{
 		Use:   "models [MODEL…]",
-		Short: "Show what furl knows and assumes of models",
+		Short: "Show what furl knows and assumes about models",
 		Long: `Shows the context window, the prices and the rules of models, and where each comes
 from: the configuration, a catalogue file of your own (key catalog), the provider's
 models API, furl's catalogue, or similar models if the catalogue lacks a model. For
@@ -402,7 +402,7 @@ func (m *jsonModel) print(w io.Writer) {
 			head += " is " + m.ID
 		}
 	case knownFamily:
-		head += " is not in the catalogue: taken to be like " + m.Like
+		head += " is not in the catalogue: assumed to be like " + m.Like
 	default:
 		head += " is not in the catalogue, and of no known family: nothing is hidden until its window is known"
 	}

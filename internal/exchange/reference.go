@@ -12,8 +12,9 @@ import (
 )
 
 // Some clients of OpenAI Responses send the model's items by the provider's id
-// (item_reference) instead of their content. Such a reference stands for the recorded item
-// with that id: the history matches, counts and is hidden as if it had the item. It is
+// (item_reference) instead of their content. Such a reference names the recorded item
+// with that id: the history matches, counts and is hidden as if the client had sent the
+// item. It is
 // sent as the client sent it, unless a part of the item is hidden. Then the recorded item is
 // sent in its place, edited and without its id, which belongs to the content that the
 // provider has stored. References to items that furl has not recorded stay as they are.
