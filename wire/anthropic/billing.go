@@ -65,12 +65,20 @@ func billingLine(body []byte) (line rawjson.Span) {
 					r.Skip()
 					continue
 				}
+				var typ string
+				var text rawjson.Span
 				for key := range r.Fields() {
-					if text := r.Kind() == '"' && string(key) == "text"; !text || line.Len() > 0 {
-						r.Skip()
-					} else {
-						line = billingLineIn(body, r.Skip())
+					switch string(key) {
+					case "type":
+						typ, _ = r.String()
+					case "text":
+						if text = (rawjson.Span{}); r.Kind() == '"' {
+							text = r.Skip()
+						}
 					}
+				}
+				if typ == "text" && text.Len() > 0 && line.Len() == 0 {
+					line = billingLineIn(body, text)
 				}
 			}
 		default:

@@ -18,6 +18,8 @@ func seeds(f *testing.F) {
 		list(u, calls("a", "b"), results("a", "b")),
 		list(u, calls("a"), user(`{"type":"tool_result","tool_use_id":"a","content":"x","cache_control":{"type":"ephemeral"}}`)),
 		`{"system":[` + marked("s", "1h") + `],"tools":[{"name":"f","input_schema":{"a":[1.0,2e5,-0]}}],"messages":[` + u + `],"x":123456789012345678901234567890}`,
+		`{"system":[{"type":"text","text":"x-anthropic-billing-header: a=\"\\\u000aé\n;"},{"type":"image","text":"x-anthropic-billing-header: b"}],"messages":[` + u + `]}`,
+		`{"messages":[` + u + `],"system":"x-anthropic-billing-header:\\u000A\u000Arest"}`,
 		"{\r\n\t\"messages\"\t:\r\n[\r\n{ \"content\" : \"a\\u0000\\ud800\\ud83d\\ude00\\/\" , \"role\":\"user\" }\r\n]\r\n}",
 		"{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\xfe broken utf-8 \xe2\x82\"}]}",
 		`{"messages":[{"role":"user","role":"assistant","content":"x","content":[{"type":"text","type":"text","text":"a","text":"b"}]}],"messages":[` + u + `]}`,
@@ -52,8 +54,11 @@ func FuzzRoundTrip(f *testing.F) {
 			}
 		}
 		if held, ok := Codec.WithBillingLine(body, billingHeader); ok {
-			if again, twice := Codec.WithBillingLine(held, billingHeader); twice || !json.Valid(held) || !bytes.Equal(body, before) {
+			if again, twice := Codec.WithBillingLine(held, billingHeader); twice || json.Valid(body) != json.Valid(held) || !bytes.Equal(body, before) || Codec.BillingLine(held) != billingHeader {
 				t.Fatalf("with another billing line: %q, again %q", held, again)
+			}
+			if same, err := Codec.DecodeRequest(held); err != nil || req.Ambiguous == "" && same.PreambleDigest != req.PreambleDigest {
+				t.Fatalf("with another billing line, the instructions differ: %v, %q", err, held)
 			}
 		}
 		for i := range req.Messages {
