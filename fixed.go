@@ -28,7 +28,7 @@ func (s *State) pinnedUnits() []interval {
 	if len(s.fixed) == 0 {
 		return nil
 	}
-	if s.pinnedFor == len(s.msgs) {
+	if s.pinnedIDs != nil && !s.pinnedStale {
 		return s.pinned
 	}
 	ids := make(map[string]bool)
@@ -55,8 +55,20 @@ func (s *State) pinnedUnits() []interval {
 			}
 		}
 	}
-	s.pinned, s.pinnedFor = merge(units), len(s.msgs)
+	s.pinned, s.pinnedIDs, s.pinnedStale = merge(units), ids, false
 	return s.pinned
+}
+
+// changesPinned reports whether message i, the newest, is in a pinned unit or makes one.
+func (s *State) changesPinned(i int) bool {
+	g := s.groupOf[i]
+	if g > 0 && s.groups[g].lo > s.base[i] {
+		g-- // its first blocks are in the unit before
+	}
+	if lo, n := s.groups[g].lo, len(s.pinned); lo < s.base[i] && n > 0 && s.pinned[n-1].hi > lo {
+		return true
+	}
+	return slices.ContainsFunc(s.msgs[i].Blocks, func(b Block) bool { return b.Fixed || b.ID != "" && s.pinnedIDs[b.ID] })
 }
 
 // isPinned reports whether an ordinal is in a unit with a fixed block.

@@ -1,8 +1,13 @@
 package furl
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/furlhq/furl/internal/racetest"
 )
 
 // A reduction goes around what furl does not understand, unless the client, the provider
@@ -31,4 +36,37 @@ func TestReductionsGoAroundFixedUnits(t *testing.T) {
 			t.Errorf("by %v: the fixed message is shown by %d, want %d", by, got, want)
 		}
 	}
+}
+
+// The pinned units are kept while messages that do not change them are added.
+func TestPinnedUnitsAreKept(t *testing.T) {
+	racetest.FewerChecks(t, 30)
+	rapid.Check(t, func(rt *rapid.T) {
+		log := NewLog()
+		for range rapid.IntRange(1, 30).Draw(rt, "messages") {
+			m := &Message{Role: rapid.SampledFrom([]Role{RoleUser, RoleAssistant, RoleAssistant, RoleTool, RoleSystem, "hologram"}).Draw(rt, "role")}
+			for range rapid.IntRange(0, 3).Draw(rt, "blocks") {
+				b := Block{
+					Kind: rapid.SampledFrom([]Kind{KindText, KindText, KindCall, KindResult, KindThinking}).Draw(rt, "kind"),
+					ID:   rapid.SampledFrom([]string{"", "a", "b", "c", "d"}).Draw(rt, "id"),
+				}
+				if rapid.IntRange(0, 7).Draw(rt, "fixed") == 0 {
+					b.Kind, b.Name, b.Fixed = KindOpaque, "hologram", true
+				}
+				if m.Role == RoleAssistant && b.ID != "" {
+					b.Half = rapid.SampledFrom([]Half{0, HalfCall, HalfAnswer}).Draw(rt, "half")
+				}
+				m.Blocks = append(m.Blocks, b)
+			}
+			if _, err := log.Append(log.Head(), time.Time{}, Client, m); err != nil {
+				continue // a user's text while a call is open
+			}
+			s := log.State()
+			fresh := *s
+			fresh.pinnedIDs = nil
+			if got, want := s.pinnedUnits(), fresh.pinnedUnits(); !slices.Equal(got, want) {
+				rt.Fatalf("after message %d: %v, want %v", len(s.msgs), got, want)
+			}
+		}
+	})
 }

@@ -34,9 +34,11 @@ type State struct {
 	goesOn   bool // it answers or continues a call that the provider ran before it
 
 	fixed []int // ordinals of fixed blocks, ascending
-	// pinned are the units with fixed blocks, for so many messages.
-	pinned    []interval
-	pinnedFor int
+	// pinned are the units with fixed blocks and with blocks of the ids pinnedIDs, those of
+	// fixed blocks; nil: not made yet. With pinnedStale, messages since then have others.
+	pinned      []interval
+	pinnedIDs   map[string]bool
+	pinnedStale bool
 
 	layers stack[layer]
 	labels stack[label] // the first is "as recorded"
@@ -340,6 +342,7 @@ func (s *State) addMessage(r Record, m *Message) {
 		}
 	}
 	s.group(i, m)
+	s.pinnedStale = s.pinnedStale || s.changesPinned(i)
 }
 
 func (s *State) addReduction(r Record, red *Reduction) error {
