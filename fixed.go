@@ -78,8 +78,10 @@ func (s *State) isPinned(ord int) bool {
 	return found || i > 0 && ord < pinned[i-1].hi
 }
 
-// aroundPinned leaves the units with fixed blocks out of sorted paints.
-func (s *State) aroundPinned(paints []interval) []interval {
+// aroundPinned leaves the units with fixed blocks out of a reduction's sorted paints, whose
+// labels are not added yet. Thinking that the reduction removes goes from there too: furl
+// understands it, and a provider may refuse it.
+func (s *State) aroundPinned(red *Reduction, labels []label, paints []interval) []interval {
 	pinned := s.pinnedUnits()
 	if len(pinned) == 0 {
 		return paints
@@ -87,6 +89,10 @@ func (s *State) aroundPinned(paints []interval) []interval {
 	var out []interval
 	from := 0 // the first that may be in what is left of the paints
 	for _, p := range paints {
+		if _, ok := red.Items[labels[p.label-s.labels.len()].item].Show.(Gone); ok {
+			out = append(out, p)
+			continue
+		}
 		for from < len(pinned) && pinned[from].hi <= p.lo {
 			from++
 		}

@@ -70,3 +70,27 @@ func TestPinnedUnitsAreKept(t *testing.T) {
 		}
 	})
 }
+
+// Thinking in a pinned unit can be removed: a provider may refuse it.
+func TestThinkingLeavesFixedUnits(t *testing.T) {
+	log := NewLog()
+	add := func(by Actor, body Body) Seq {
+		r, err := log.Append(log.Head(), time.Time{}, by, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Seq
+	}
+	add(Client, TextMessage(RoleUser, "go"))
+	step := add(Upstream, &Message{Role: RoleAssistant, Blocks: []Block{
+		{Kind: KindThinking, Text: "hm"}, {Kind: KindOpaque, Name: "hologram", Fixed: true},
+	}})
+	thinking := Pos{Msg: step}
+	red := add(Furl, &Reduction{Stage: "x", Items: []Item{{Spans: []Span{{First: thinking, Last: thinking}}, Show: Gone{}}}})
+	if got := log.State().ShownBy(thinking); got != red {
+		t.Errorf("the thinking is shown by %d, want %d", got, red)
+	}
+	if got := log.State().ShownBy(Pos{Msg: step, Block: 1}); got != 0 {
+		t.Errorf("the fixed block is shown by %d", got)
+	}
+}

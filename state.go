@@ -351,7 +351,7 @@ func (s *State) addReduction(r Record, red *Reduction) error {
 		return err
 	}
 	if r.By == Furl || r.By == Person { // clients and providers compact as they like
-		l.paints = s.aroundPinned(l.paints)
+		l.paints = s.aroundPinned(red, labels, l.paints)
 	}
 	l.at, l.by, l.msgs = r.At, r.By, len(s.msgs)
 	s.layers.push(l)
@@ -552,7 +552,7 @@ func (s *State) Effect(red *Reduction) (Effect, error) {
 	if err != nil {
 		return e, err
 	}
-	for _, p := range s.aroundPinned(l.paints) {
+	for _, p := range s.aroundPinned(red, labels, l.paints) {
 		show := red.Items[labels[p.label-s.labels.len()].item].Show
 		_, marks := show.(Mark)
 		in, _ := show.(In)
