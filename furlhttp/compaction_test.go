@@ -14,7 +14,6 @@ import (
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
-	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire/openai"
 )
 
@@ -133,21 +132,7 @@ func TestCompactionByTheProvider(t *testing.T) {
 					t.Errorf("%d compactions are recorded, want %d", compactions, n+1)
 				}
 			}
-			for _, r := range s.Requests() {
-				if r.Verdict != sim.VerdictOK {
-					t.Fatalf("request %s: %s", r.Verdict, r.Error)
-				}
-			}
-			n := 0
-			for range all.List(t.Context(), storage.SessionQuery{}) {
-				n++
-			}
-			if n != 1 {
-				t.Errorf("there are %d sessions, want 1", n)
-			}
-			if problems, err := ended.Session.Check(t.Context()); err != nil || len(problems) > 0 {
-				t.Errorf("the check found %v, %v", problems, err)
-			}
+			checkOneSession(t, s, all, ended, 0)
 			hits, err := ended.Session.Search(t.Context(), "file_3.go", session.SearchOptions{Scope: session.Path})
 			if err != nil || len(hits) == 0 {
 				t.Fatalf("a search found %v, %v", hits, err)

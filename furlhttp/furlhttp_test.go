@@ -166,6 +166,39 @@ func sessions(t *testing.T, o session.Options) *session.Sessions {
 	return all
 }
 
+// checkOneSession checks that the provider accepted each request and that the store has
+// one session without problems, with so many messages; 0: any.
+func checkOneSession(t *testing.T, s *sim.Sim, all *session.Sessions, last *session.Exchange, messages int) {
+	t.Helper()
+	for _, r := range s.Requests() {
+		if r.Verdict != sim.VerdictOK {
+			t.Fatalf("request %s: %s", r.Verdict, r.Error)
+		}
+	}
+	checkSession(t, all, last, messages)
+}
+
+// checkSession checks that the store has one session without problems, with so many
+// messages; 0: any.
+func checkSession(t *testing.T, all *session.Sessions, last *session.Exchange, messages int) {
+	t.Helper()
+	n := 0
+	for info, err := range all.List(t.Context(), storage.SessionQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; messages > 0 && info.Messages != messages {
+			t.Errorf("the session has %d messages, the client %d", info.Messages, messages)
+		}
+	}
+	if n != 1 {
+		t.Errorf("there are %d sessions, want 1", n)
+	}
+	if problems, err := last.Session.Check(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("the check found %v, %v", problems, err)
+	}
+}
+
 // X1: a program that never hides anything stays within the window, in each
 // format, with streams and without, and its session holds all of it.
 func TestX1ProgramStaysWithinTheWindow(t *testing.T) {
@@ -184,28 +217,7 @@ func TestX1ProgramStaysWithinTheWindow(t *testing.T) {
 				if ended == nil || ended.Err != nil || !ended.Reduced {
 					t.Fatalf("the last exchange: %+v", ended)
 				}
-				for _, r := range s.Requests() {
-					if r.Verdict != sim.VerdictOK {
-						t.Fatalf("request %s: %s", r.Verdict, r.Error)
-					}
-				}
-				n := 0
-				for info, err := range all.List(t.Context(), storage.SessionQuery{}) {
-					if err != nil {
-						t.Fatal(err)
-					}
-					n++
-					if info.Messages != len(p.history) {
-						t.Errorf("the session has %d messages, the program %d", info.Messages, len(p.history))
-					}
-				}
-				if n != 1 {
-					t.Errorf("there are %d sessions, want 1", n)
-				}
-				problems, err := ended.Session.Check(t.Context())
-				if err != nil || len(problems) > 0 {
-					t.Errorf("the check found %v, %v", problems, err)
-				}
+				checkOneSession(t, s, all, ended, len(p.history))
 				hits, err := ended.Session.Search(t.Context(), "file_3.go", session.SearchOptions{Scope: session.Path})
 				if err != nil || len(hits) == 0 {
 					t.Errorf("a search found %v, %v", hits, err)

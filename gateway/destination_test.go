@@ -26,16 +26,23 @@ func (v *vendors) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// ask sends a request to a gateway whose upstreams have these addresses, "" for
+// askVendors sends a request to a gateway whose upstreams have these addresses, "" for
 // none. It returns the answer and what reached a provider, nil if nothing did.
 func askVendors(t *testing.T, anthropic, openai string, r *http.Request) (*httptest.ResponseRecorder, *http.Request) {
 	t.Helper()
+	return askAll(t, anthropic, openai, "", r)
+}
+
+// askAll is askVendors with an upstream for logins with ChatGPT.
+func askAll(t *testing.T, anthropic, openai, chatGPT string, r *http.Request) (*httptest.ResponseRecorder, *http.Request) {
+	t.Helper()
 	all := &vendors{}
-	client := func(address string) *upstream.Client {
+	client := func(address string, o upstream.Options) *upstream.Client {
 		if address == "" {
 			return nil
 		}
-		up, err := upstream.New(address, &upstream.Options{Transport: all})
+		o.Transport = all
+		up, err := upstream.New(address, &o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +55,10 @@ func askVendors(t *testing.T, anthropic, openai string, r *http.Request) (*httpt
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := gateway.New(sessions, gateway.Upstreams{Anthropic: client(anthropic), OpenAI: client(openai)}, nil)
+	g, err := gateway.New(sessions, gateway.Upstreams{
+		Anthropic: client(anthropic, upstream.Options{}), OpenAI: client(openai, upstream.Options{}),
+		ChatGPT: client(chatGPT, upstream.Options{Vendor: upstream.ChatGPT, NoVersion: true}),
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

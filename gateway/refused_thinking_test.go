@@ -48,19 +48,10 @@ func TestRefusedThinkingIsRecovered(t *testing.T) {
 					if err := c.Say("Look at everything there is."); err != nil {
 						t.Fatal(err)
 					}
-					for n := range 40 {
-						if n == 30 { // a new process
-							st.begin(t, store, so, nil)
-							c.URL, c.HTTP = st.front.URL, st.front.Client()
-						}
-						reply, err := c.Send(t.Context())
-						if err != nil {
-							t.Fatalf("request %d: %v", n+1, err)
-						}
-						answerCalls(&c, reply, func(furl.Block) string {
-							return strings.Repeat(fmt.Sprintf("line of call %d: pkg/file_%d.go\n", n, n), 150)
-						})
-					}
+					sendSteps(t, &c, 0, 30)
+					st.begin(t, store, so, nil) // a new process
+					c.URL, c.HTTP = st.front.URL, st.front.Client()
+					sendSteps(t, &c, 30, 40)
 					if b := st.sim.Bill(); b.Refused != 1 || b.ThinkingDropped != 0 {
 						t.Errorf("%d refused, want 1; the provider dropped %d thinking blocks", b.Refused, b.ThinkingDropped)
 					}
@@ -68,18 +59,8 @@ func TestRefusedThinkingIsRecovered(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					thoughts := 0
-					for _, r := range s.Records(0) {
-						if m, ok := r.Body.(*furl.Message); ok {
-							for _, b := range m.Blocks {
-								if b.Kind == furl.KindThinking {
-									thoughts++
-								}
-							}
-						}
-					}
-					if thoughts != 40 {
-						t.Errorf("%d thinking blocks are recorded, want 40", thoughts)
+					if n := countThinking(s); n != 40 {
+						t.Errorf("%d thinking blocks are recorded, want 40", n)
 					}
 					if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
 						t.Errorf("the session: %v %v", problems, err)
@@ -99,13 +80,13 @@ func TestForeignThinking(t *testing.T) {
 		"/v1/messages":  `{"model":"claude-sonnet-4-5","max_tokens":100,"stream":%t,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"` + stale + `"},{"type":"text","text":"b"}]},{"role":"user","content":"c"}%s]}`,
 		"/v1/responses": `{"model":"gpt-5.2","store":false,"stream":%t,"input":[{"role":"user","content":"a"},{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"` + stale + `"},{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"b","annotations":[]}]},{"role":"user","content":"c"}%s]}`,
 	}
-	replies := map[string][3]string{ // refusal, its event, answer
+	replies := map[string]struct{ refusal, answer string }{
 		"/v1/messages": {
-			"{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"messages.1.content.0: Invalid `signature` in `thinking` block\"}}", "error",
+			"{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"messages.1.content.0: Invalid `signature` in `thinking` block\"}}",
 			`{"id":"msg_2","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"d"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":1}}`,
 		},
 		"/v1/responses": {
-			`{"error":{"message":"The encrypted content for item rs_1 could not be verified. Reason: Encrypted content could not be decrypted or parsed.","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}}`, "error",
+			`{"error":{"message":"The encrypted content for item rs_1 could not be verified. Reason: Encrypted content could not be decrypted or parsed.","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}}`,
 			`{"id":"resp_1","object":"response","status":"completed","model":"gpt-5.2","output":[{"type":"message","id":"msg_2","status":"completed","role":"assistant","content":[{"type":"output_text","text":"d","annotations":[]}]}],"usage":{"input_tokens":9,"output_tokens":1,"total_tokens":10}}`,
 		},
 	}
@@ -132,15 +113,15 @@ func TestForeignThinking(t *testing.T) {
 					switch stale := bytes.Contains(sent, []byte(stale)); {
 					case !stale:
 						answered++
-						_, _ = io.WriteString(w, replies[path][2])
+						_, _ = io.WriteString(w, replies[path].answer)
 					case tc.inStream:
 						refused++
 						w.Header().Set("Content-Type", "text/event-stream")
-						_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", replies[path][1], replies[path][0])
+						_, _ = fmt.Fprintf(w, "event: error\ndata: %s\n\n", replies[path].refusal)
 					default:
 						refused++
 						w.WriteHeader(http.StatusBadRequest)
-						_, _ = io.WriteString(w, replies[path][0])
+						_, _ = io.WriteString(w, replies[path].refusal)
 					}
 				}))
 				defer provider.Close()
@@ -155,12 +136,12 @@ func TestForeignThinking(t *testing.T) {
 				}
 				resp, answer := st.post(t, path, fmt.Appendf(nil, body, tc.inStream, ""), headers...)
 				if tc.passes {
-					if resp.StatusCode != http.StatusBadRequest || string(answer) != replies[path][0] || refused != 1 {
+					if resp.StatusCode != http.StatusBadRequest || string(answer) != replies[path].refusal || refused != 1 {
 						t.Errorf("%d %s, refused %d times", resp.StatusCode, answer, refused)
 					}
 					return
 				}
-				if resp.StatusCode != 200 || string(answer) != replies[path][2] || !strings.Contains(resp.Header.Get("X-Furl-Note"), "refused thinking") {
+				if resp.StatusCode != 200 || string(answer) != replies[path].answer || !strings.Contains(resp.Header.Get("X-Furl-Note"), "refused thinking") {
 					t.Fatalf("%d %s %v", resp.StatusCode, answer, resp.Header)
 				}
 				resp, _ = st.post(t, path, fmt.Appendf(nil, body, tc.inStream, more[path]), headers...)

@@ -42,15 +42,7 @@ func TestBoundThinking(t *testing.T) {
 			if err := c.Say("Look at everything there is."); err != nil {
 				t.Fatal(err)
 			}
-			for n := range 120 {
-				reply, err := c.Send(t.Context())
-				if err != nil {
-					t.Fatalf("request %d: %v", n+1, err)
-				}
-				answerCalls(&c, reply, func(furl.Block) string {
-					return strings.Repeat(fmt.Sprintf("line of call %d: pkg/file_%d.go\n", n, n), 150)
-				})
-			}
+			sendSteps(t, &c, 0, 120)
 			if b := st.sim.Bill(); b.Refused != 0 || b.ThinkingDropped != 0 {
 				t.Errorf("%d refused, %d thinking blocks were left to the provider to drop", b.Refused, b.ThinkingDropped)
 			}
@@ -58,18 +50,8 @@ func TestBoundThinking(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			thoughts := 0
-			for _, r := range s.Records(0) {
-				if m, ok := r.Body.(*furl.Message); ok {
-					for _, b := range m.Blocks {
-						if b.Kind == furl.KindThinking {
-							thoughts++
-						}
-					}
-				}
-			}
-			if len(s.Reductions()) < 100 || thoughts != 120 {
-				t.Errorf("%d reductions, %d thoughts, want 100 or more and 120", len(s.Reductions()), thoughts)
+			if n := countThinking(s); len(s.Reductions()) < 100 || n != 120 {
+				t.Errorf("%d reductions, %d thinking blocks, want 100 or more and 120", len(s.Reductions()), n)
 			}
 			if left == 0 {
 				t.Error("no answer told of thinking that was left out")
@@ -79,6 +61,35 @@ func TestBoundThinking(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sendSteps sends the requests from to to-1 of a client, and answers the calls of each
+// reply with a long result.
+func sendSteps(t *testing.T, c *sim.Client, from, to int) {
+	t.Helper()
+	for n := from; n < to; n++ {
+		reply, err := c.Send(t.Context())
+		if err != nil {
+			t.Fatalf("request %d: %v", n+1, err)
+		}
+		answerCalls(c, reply, func(furl.Block) string {
+			return strings.Repeat(fmt.Sprintf("line of call %d: pkg/file_%d.go\n", n, n), 150)
+		})
+	}
+}
+
+// countThinking returns the number of recorded thinking blocks.
+func countThinking(s *session.Session) (n int) {
+	for _, r := range s.Records(0) {
+		if m, ok := r.Body.(*furl.Message); ok {
+			for i := range m.Blocks {
+				if m.Blocks[i].Kind == furl.KindThinking {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // answerCalls takes the results of a reply's calls into the history of a client

@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -86,15 +85,7 @@ func TestAssumedModel(t *testing.T) {
 	if err := c.Say("Read all the files and report."); err != nil {
 		t.Fatal(err)
 	}
-	for n := range 40 {
-		reply, err := c.Send(t.Context())
-		if err != nil {
-			t.Fatalf("request %d: %v", n+1, err)
-		}
-		answerCalls(&c, reply, func(furl.Block) string {
-			return strings.Repeat(fmt.Sprintf("line of call %d: pkg/file_%d.go\n", n, n), 150)
-		})
-	}
+	sendSteps(t, &c, 0, 40)
 	if b := st.sim.Bill(); b.Refused != 0 || b.ThinkingDropped != 0 || len(st.only(t).Reductions()) == 0 {
 		t.Errorf("%d refused, %d thinking blocks were left to the provider to drop, %d reductions", b.Refused, b.ThinkingDropped, len(st.only(t).Reductions()))
 	}
