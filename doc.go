@@ -51,7 +51,8 @@
 //     record than the head is [ErrConflict].
 //   - Understanding: nothing that furl does not understand is hidden, split, moved or
 //     reordered, and neither is what defines tools (see [State.Fixed]). Only
-//     reductions by the client, by the provider or in an imported recording are exempt.
+//     reductions by the client, by the provider or in an imported recording are exempt,
+//     and thinking that the provider has refused.
 //   - Recall: what a view does not show can be found and returned exactly.
 //
 // Thinking is derived: on models that bind it to its prefix (see [Thinking]), a

@@ -79,8 +79,8 @@ func (s *State) isPinned(ord int) bool {
 }
 
 // aroundPinned leaves the units with fixed blocks out of a reduction's sorted paints, whose
-// labels are not added yet. Thinking that the reduction removes goes from there too: furl
-// understands it, and a provider may refuse it.
+// labels are not added yet. Thinking that the provider has refused goes from there too: with
+// it, each later request would be refused.
 func (s *State) aroundPinned(red *Reduction, labels []label, paints []interval) []interval {
 	pinned := s.pinnedUnits()
 	if len(pinned) == 0 {
@@ -89,7 +89,7 @@ func (s *State) aroundPinned(red *Reduction, labels []label, paints []interval) 
 	var out []interval
 	from := 0 // the first that may be in what is left of the paints
 	for _, p := range paints {
-		if _, ok := red.Items[labels[p.label-s.labels.len()].item].Show.(Gone); ok {
+		if _, gone := red.Items[labels[p.label-s.labels.len()].item].Show.(Gone); gone && red.Stage == StageRefusedThinking {
 			out = append(out, p)
 			continue
 		}

@@ -71,7 +71,7 @@ func TestPinnedUnitsAreKept(t *testing.T) {
 	})
 }
 
-// Thinking in a pinned unit can be removed: a provider may refuse it.
+// Thinking that the provider has refused leaves a pinned unit too.
 func TestThinkingLeavesFixedUnits(t *testing.T) {
 	log := NewLog()
 	add := func(by Actor, body Body) Seq {
@@ -86,7 +86,7 @@ func TestThinkingLeavesFixedUnits(t *testing.T) {
 		{Kind: KindThinking, Text: "hm"}, {Kind: KindOpaque, Name: "hologram", Fixed: true},
 	}})
 	thinking := Pos{Msg: step}
-	red := add(Furl, &Reduction{Stage: "x", Items: []Item{{Spans: []Span{{First: thinking, Last: thinking}}, Show: Gone{}}}})
+	red := add(Furl, &Reduction{Stage: StageRefusedThinking, Items: []Item{{Spans: []Span{{First: thinking, Last: thinking}}, Show: Gone{}}}})
 	if got := log.State().ShownBy(thinking); got != red {
 		t.Errorf("the thinking is shown by %d, want %d", got, red)
 	}

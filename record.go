@@ -86,6 +86,10 @@ type Reduction struct {
 // out in its own history.
 const StageClient = "client"
 
+// StageRefusedThinking is the stage of reductions, and of plan steps, that leave out thinking
+// that the provider has refused.
+const StageRefusedThinking = "refused-thinking"
+
 // Item covers blocks and says what is shown for them.
 type Item struct {
 	Spans []Span

@@ -11,10 +11,6 @@ import (
 // refused as too long: Before is its size and After the limit, 0 if unknown.
 const StageOverflow = "overflow"
 
-// StageThinking is the stage of the reduction, and of the plan step, that leave out
-// thinking which the provider has refused.
-const StageThinking = "refused-thinking"
-
 // StageHourCache is the stage of a plan step for a request whose instructions and tools
 // furl gave cache entries of one hour.
 const StageHourCache = "cache-1h"
@@ -39,7 +35,7 @@ func Of(s *furl.State, r furl.Record, limit int) []Event {
 			switch {
 			case step.Stage == StageOverflow:
 				events = append(events, OverflowRecovered{Reported: step.Before, Limit: step.After})
-			case step.Stage == StageThinking:
+			case step.Stage == furl.StageRefusedThinking:
 				events = append(events, ThinkingRecovered{})
 			case step.Skipped != "" && step.Stage != StageHourCache:
 				events = append(events, Skipped{Stage: step.Stage, Reason: step.Skipped})

@@ -203,7 +203,7 @@ func (s *Session) planRequest(ctx context.Context, in transact.Prompt, asked *mo
 	if refused != nil {
 		fit.Plan = withReduction(fit.Plan, refused, fit.Plan.Before)
 		fit.Plan.Steps = slices.Insert(slices.Clone(fit.Plan.Steps), 0, furl.PlanStep{
-			Stage: event.StageThinking, Skipped: "the provider refused thinking of earlier replies", Before: refused.Before, After: refused.After,
+			Stage: furl.StageRefusedThinking, Skipped: "the provider refused thinking of earlier replies", Before: refused.Before, After: refused.After,
 		})
 	}
 	if o := in.Refused; o != nil {

@@ -27,7 +27,7 @@ func (s *Session) leaveOutThinking(in transact.Prompt) (*furl.Reduction, error) 
 		return nil, err
 	}
 	s.recordBinding(in)
-	red := &furl.Reduction{Stage: event.StageThinking, Reason: "the provider refused it", Before: b.Size, Scale: b.Scale}
+	red := &furl.Reduction{Stage: furl.StageRefusedThinking, Reason: "the provider refused it", Before: b.Size, Scale: b.Scale}
 	end := len(view.Units)
 	if b.Model.Thinking.Required { // it refuses an open tool loop without its thinking
 		for end > 0 && view.Units[end-1].Kind == furl.UnitStep {
