@@ -55,7 +55,7 @@ var rules = map[string]rule{
 	"encrypted": {imports: []string{".", "record", "storage"}, offline: true},
 
 	// What drives the core.
-	"session":              {imports: above("internal/agents", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/keepalive", "internal/rebuild", "internal/transact")},
+	"session":              {imports: above("internal/agents", "internal/numbers", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/keepalive", "internal/rebuild", "internal/transact")},
 	"tool":                 {imports: []string{"internal/numbers", "internal/unidiff"}, offline: true},
 	"tool/mcptool":         {imports: []string{"tool"}},
 	"internal/fingerprint": {imports: []string{"."}, pure: true},
