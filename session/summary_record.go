@@ -67,7 +67,7 @@ func (s *Session) recordSummary(red *furl.Reduction) (*furl.Reduction, error) {
 	return red, nil
 }
 
-// withSummary returns a plan with a summary that was recorded before it, for reports:
+// withReduction returns a plan with a reduction that was recorded before it, for reports:
 // together they are the reductions of the request.
 func withReduction(plan *furl.Plan, red *furl.Reduction, before int) *furl.Plan {
 	all := *plan
