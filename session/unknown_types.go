@@ -66,6 +66,14 @@ func unknownTypesOf(s *furl.State) []string {
 	return u.types
 }
 
+// UnknownTypes returns the types of blocks and items on the session's current path that furl
+// does not know. Their steps are never hidden.
+func (s *Session) UnknownTypes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(unknownTypesOf(s.log.State()))
+}
+
 // printableType returns the name of a type if it looks like one. Names come from
 // requests, and go into headers, logs and metrics.
 func printableType(typ string) string {

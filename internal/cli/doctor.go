@@ -34,7 +34,8 @@ func doctorCommand(p program) *cobra.Command {
 		Short: "Check a store or a running gateway",
 		Long: `Checks the whole store: the database, the order of records, the bytes of every
 message, the invariants of every session, and the search index. --mend rebuilds
-what can be derived from the records. Records themselves are never changed.
+what can be derived from the records. Records themselves are never changed. It also
+lists the types of blocks in conversations that furl does not know.
 
 With --gateway it checks a running gateway instead: whether it is reachable, ready
 and up to date, whether it delivers streams without delay, whether its providers
@@ -85,8 +86,8 @@ The exit code is 1 if a problem remains.`,
 			}
 			defer closing(store, &err)
 			progress := newBar(cmd.ErrOrStderr(), f.json)
-			found := []jsonProblem{}
-			for p, err := range f.examine(ctx, store, mend, progress.say) {
+			found, unknown := []jsonProblem{}, make(map[string]int)
+			for p, err := range f.examine(ctx, store, mend, unknown, progress.say) {
 				if err != nil {
 					return err
 				}
@@ -101,13 +102,16 @@ The exit code is 1 if a problem remains.`,
 			}
 			w := cmd.OutOrStdout()
 			if f.json {
-				err = printJSON(w, map[string]any{"problems": found, "left": left})
+				err = printJSON(w, map[string]any{"problems": found, "left": left, "unknown_types": unknown})
 			} else {
 				for _, p := range found {
 					fmt.Fprintln(w, p.words())
 				}
 				if len(found) == 0 {
 					fmt.Fprintln(w, "No problems found.")
+				}
+				if len(unknown) > 0 {
+					fmt.Fprintln(w, unknownTypes(unknown, "session")+" A newer version of furl may know them.")
 				}
 			}
 			if left > 0 && err == nil {
@@ -170,8 +174,9 @@ func bare(err error) string {
 	return text
 }
 
-// examine checks the database and then every session.
-func (f *storeFlags) examine(ctx context.Context, store storage.Store, mend bool, say func(string)) func(func(jsonProblem, error) bool) {
+// examine checks the database and then every session. It counts the sessions with each type
+// that furl does not know.
+func (f *storeFlags) examine(ctx context.Context, store storage.Store, mend bool, unknown map[string]int, say func(string)) func(func(jsonProblem, error) bool) {
 	return func(yield func(jsonProblem, error) bool) {
 		known := make(map[furl.SessionID]bool) // sessions with records that cannot be read
 		if checker, ok := store.(storage.Checker); ok {
@@ -223,6 +228,9 @@ func (f *storeFlags) examine(ctx context.Context, store storage.Store, mend bool
 					return
 				}
 				continue
+			}
+			for _, typ := range s.UnknownTypes() {
+				unknown[typ]++
 			}
 			problems, err := s.Check(ctx)
 			if errors.Is(err, furl.ErrDamaged) {

@@ -310,11 +310,16 @@ func (d *gatewayDoctor) unknownTypes(st *gateway.Status) {
 	if len(st.UnknownTypes) == 0 {
 		return
 	}
+	d.found("types", findingWarning, "a newer version of furl may know them", "%s", strings.TrimSuffix(unknownTypes(st.UnknownTypes, "request"), "."))
+}
+
+// unknownTypes says which types furl does not know, and in how many of what they are.
+func unknownTypes(count map[string]int, what string) string {
 	var list []string
-	for _, typ := range slices.Sorted(maps.Keys(st.UnknownTypes)) {
-		list = append(list, fmt.Sprintf("%s in %s", label(typ), numbers.Count(st.UnknownTypes[typ], "request")))
+	for _, typ := range slices.Sorted(maps.Keys(count)) {
+		list = append(list, fmt.Sprintf("%s in %s", label(typ), numbers.Count(count[typ], what)))
 	}
-	d.found("types", findingWarning, "a newer version of furl may know them", "furl does not know these types of blocks, and never hides their steps: %s", strings.Join(list, ", "))
+	return "furl does not know these types of blocks, and never hides their steps: " + strings.Join(list, ", ") + "."
 }
 
 // maxSkew is the largest difference between two clocks without a warning.

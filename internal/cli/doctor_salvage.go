@@ -74,7 +74,7 @@ func (f *storeFlags) salvage(cmd *cobra.Command, to, keysFile string) (err error
 	}
 	defer closing(store, &err)
 	found := []jsonProblem{}
-	for p, err := range f.examine(ctx, store, false, progress.say) {
+	for p, err := range f.examine(ctx, store, false, make(map[string]int), progress.say) {
 		if err != nil {
 			return err
 		}

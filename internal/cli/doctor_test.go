@@ -28,7 +28,7 @@ func TestDoctorGoesOnPastDamage(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	t.Setenv("FURL_CONFIG", "")
 	var got []string
-	for p, err := range (&storeFlags{}).examine(t.Context(), brokenStore{inmem.New()}, false, func(string) {}) {
+	for p, err := range (&storeFlags{}).examine(t.Context(), brokenStore{inmem.New()}, false, make(map[string]int), func(string) {}) {
 		if err != nil {
 			t.Fatalf("examine ended with %v", err)
 		}
