@@ -88,7 +88,7 @@ func (t *Transport) beginExchange(q *modelRequest, body []byte) (x *exchange.Exc
 	t.o.Hooks.decoded(req)
 	h := t.o.Hints(q.Request, req)
 	h.Session = cmp.Or(h.Session, t.o.Session)
-	if !q.count && req.Ambiguous == "" && isAuxiliary(req, h) {
+	if !q.count && req.Ambiguous == "" && (isAuxiliary(req, h) || t.exchanges.Quotes(req, h)) {
 		t.o.Hooks.passed(PassedAuxiliary, nil)
 		return nil, nil
 	}
@@ -124,12 +124,12 @@ func deployment(path string) string {
 	return model
 }
 
-// isAuxiliary reports whether a request is auxiliary, such as one for a title:
-// it has the id of a conversation and is not part of it. Such requests have no
-// tools, neither beside the messages nor defined in them, and no assistant message. A chat without tools also starts like this;
-// it is recorded from its second request on, which repeats the first. A
-// client's own request for a summary is not auxiliary: it has the history, so
-// it is a branch of the session and needs the session's reductions to fit.
+// isAuxiliary reports whether a request is auxiliary, such as one for a title: it has the
+// id of a conversation and is not part of it. Such requests have no tools, neither beside
+// the messages nor defined in them, and no assistant message. A chat without tools also
+// starts like this; it is recorded from its second request on, which repeats the first. A
+// client's own request for a summary is not auxiliary if it has the history: it is a branch
+// of the session and needs the session's reductions to fit.
 func isAuxiliary(req *protocol.Request, h protocol.Hints) bool {
 	if h.Hint == "" || h.Session != "" {
 		return false

@@ -41,7 +41,7 @@ const (
 	PassedBypass    Passed = iota // it has the header X-Furl-Bypass
 	PassedUndecoded               // it is not in the API's format
 	PassedTooLarge                // it is larger than Options.MaxBody
-	PassedAuxiliary               // it is auxiliary, such as a request for a title
+	PassedAuxiliary               // it is auxiliary, such as a request for a title or for a summary of a conversation that it quotes
 	// PassedCommand is for a request that is not sent at all: furl has answered it,
 	// because it is a command to furl (session.Options.Commands).
 	PassedCommand
