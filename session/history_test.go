@@ -15,6 +15,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/racetest"
 	"github.com/furlhq/furl/internal/recordings"
 	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/protocol"
@@ -26,6 +27,7 @@ import (
 // Whatever happens in a session, its History has the accounts that were made when its
 // requests were recorded, also if it is continued record by record.
 func TestHistoryOfRandomSessions(t *testing.T) {
+	racetest.FewerChecks(t, 40)
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newAccounted(t)
 		rt.Repeat(map[string]func(*rapid.T){

@@ -4,8 +4,9 @@
 //
 //	go run ./internal/testreport [-norace=PACKAGE,PACKAGE] [flags of go test] ./...
 //
-// With -race, packages after -norace run without the race detector. These are packages
-// that start no goroutines and need long under it.
+// With -race, packages after -norace run without the race detector, one at a time beside
+// the others, which have one place less (-p). These are packages that start no goroutines
+// or processes of which most time is spent in, and need long under it.
 //
 // With FURL_NO_SKIP set, a skipped test is a failure: the full set must run,
 // as in .ci/run. Exit status 1 means that something failed.
@@ -17,7 +18,9 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 )
 
 func main() {
@@ -39,9 +42,11 @@ func run(out, errs io.Writer, args []string, noSkip bool) (bool, error) {
 		return false, err
 	}
 	r, ok := newReport(out), true
+	var running []*exec.Cmd
+	read := make(chan error, len(parts))
 	for _, part := range parts {
 		cmd := exec.Command("go", append([]string{"test", "-json"}, part...)...)
-		cmd.Stderr = errs
+		cmd.Stderr = &lockedWriter{&r.mu, errs}
 		events, err := cmd.StdoutPipe()
 		if err != nil {
 			return false, err
@@ -49,9 +54,15 @@ func run(out, errs io.Writer, args []string, noSkip bool) (bool, error) {
 		if err := cmd.Start(); err != nil {
 			return false, err
 		}
-		if err := r.read(events); err != nil {
+		running = append(running, cmd)
+		go func() { read <- r.read(events) }()
+	}
+	for range running {
+		if err := <-read; err != nil {
 			return false, fmt.Errorf("read the output of go test: %w", err)
 		}
+	}
+	for _, cmd := range running {
 		if cmd.Wait() != nil { // also if a package did not build
 			ok = false
 		}
@@ -62,6 +73,18 @@ func run(out, errs io.Writer, args []string, noSkip bool) (bool, error) {
 	}
 	r.summary(noSkip, kept)
 	return ok && r.failed == 0 && len(kept.unkept)+len(kept.unlisted) == 0 && (!noSkip || r.skipped == 0), nil
+}
+
+// lockedWriter is a writer that several commands write to.
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
 }
 
 // split returns the arguments of each run of go test: one, or two if -norace excludes
@@ -90,10 +113,16 @@ func split(args []string) ([][]string, error) {
 		}
 	}
 	flags := slices.DeleteFunc(args, func(arg string) bool { return arg == all })
-	parts := [][]string{slices.Concat(flags, with)}
-	if len(without) > 0 {
-		flags = slices.DeleteFunc(slices.Clone(flags), func(arg string) bool { return arg == "-race" })
-		parts = append(parts, slices.Concat(flags, without))
+	if len(without) == 0 {
+		return [][]string{slices.Concat(flags, with)}, nil
 	}
-	return parts, nil
+	beside := slices.DeleteFunc(slices.Clone(flags), func(arg string) bool { return arg == "-race" })
+	if i := slices.Index(flags, "-p"); i >= 0 && i+1 < len(flags) {
+		n, err := strconv.Atoi(flags[i+1])
+		if err != nil {
+			return nil, fmt.Errorf("-p %s: %w", flags[i+1], err)
+		}
+		flags[i+1], beside[slices.Index(beside, "-p")+1] = strconv.Itoa(max(1, n-1)), "1"
+	}
+	return [][]string{slices.Concat(flags, with), slices.Concat(beside, without)}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // event is one line of go test -json (see "go doc test2json").
@@ -27,6 +28,7 @@ type test struct {
 }
 
 type report struct {
+	mu    sync.Mutex // of all, while runs of go test are read
 	out   io.Writer
 	tests map[string]*test // by package and name
 	pkgs  map[string][]*test
@@ -52,12 +54,14 @@ func (r *report) read(events io.Reader) error {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
+			r.mu.Lock()
 			var e event
 			if json.Unmarshal(line, &e) == nil && e.Action != "" {
 				r.add(e)
 			} else {
 				r.out.Write(line)
 			}
+			r.mu.Unlock()
 		}
 		if err == io.EOF {
 			return nil
