@@ -31,7 +31,7 @@ func (a *Sessions) Quotes(req *protocol.Request, h protocol.Hints) bool {
 		return false
 	}
 	text, ok := onlyQuestion(req)
-	if !ok || len(text) < minQuoteSize || len(text) > maxQuoteSize {
+	if !ok || len(text) < minQuoteSize {
 		return false
 	}
 	left := maxQuoteScan
@@ -61,6 +61,7 @@ func definesTools(req *protocol.Request) bool {
 // onlyQuestion returns the text of a request whose only message, besides instructions, is
 // one of the user with texts alone.
 func onlyQuestion(req *protocol.Request) (text string, ok bool) {
+	var words strings.Builder
 	for i := range req.Messages {
 		m := &req.Messages[i]
 		if m.Role == furl.RoleSystem || m.Role == furl.RoleDeveloper {
@@ -71,13 +72,14 @@ func onlyQuestion(req *protocol.Request) (text string, ok bool) {
 		}
 		ok = true
 		for j := range m.Blocks {
-			if m.Blocks[j].Kind != furl.KindText {
+			b := &m.Blocks[j]
+			if b.Kind != furl.KindText || words.Len()+len(b.Text) > maxQuoteSize {
 				return "", false
 			}
-			text += m.Blocks[j].Text
+			words.WriteString(b.Text)
 		}
 	}
-	return text, ok
+	return words.String(), ok
 }
 
 // isQuoted reports whether at least half of a text are texts of a conversation.
