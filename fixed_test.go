@@ -10,18 +10,24 @@ import (
 	"github.com/furlhq/furl/internal/racetest"
 )
 
+// appender appends records to a log.
+func appender(t *testing.T, log *Log) func(by Actor, body Body) Seq {
+	return func(by Actor, body Body) Seq {
+		t.Helper()
+		r, err := log.Append(log.Head(), time.Time{}, by, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Seq
+	}
+}
+
 // A reduction goes around what furl does not understand, unless the client, the provider
 // or the recording of another agent says so: a compaction drops what it replaces.
 func TestReductionsGoAroundFixedUnits(t *testing.T) {
 	for by := Client; by <= Import; by++ {
 		log := NewLog()
-		add := func(by Actor, body Body) Seq {
-			r, err := log.Append(log.Head(), time.Time{}, by, body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return r.Seq
-		}
+		add := appender(t, log)
 		first := add(Client, &Message{Role: RoleUser, Blocks: []Block{{Kind: KindText, Text: "go"}}})
 		fixed := add(Client, &Message{Role: RoleUser, Blocks: []Block{{Kind: KindOpaque, Name: "hologram", Fixed: true}}})
 		last := add(Client, &Message{Role: RoleUser, Blocks: []Block{{Kind: KindText, Text: "go on"}}})
@@ -74,13 +80,7 @@ func TestPinnedUnitsAreKept(t *testing.T) {
 // Thinking that the provider has refused leaves a pinned unit too.
 func TestThinkingLeavesFixedUnits(t *testing.T) {
 	log := NewLog()
-	add := func(by Actor, body Body) Seq {
-		r, err := log.Append(log.Head(), time.Time{}, by, body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.Seq
-	}
+	add := appender(t, log)
 	add(Client, TextMessage(RoleUser, "go"))
 	step := add(Upstream, &Message{Role: RoleAssistant, Blocks: []Block{
 		{Kind: KindThinking, Text: "hm"}, {Kind: KindOpaque, Name: "hologram", Fixed: true},

@@ -58,7 +58,7 @@ func (up *Upstreams) openAI(h http.Header) (*upstream.Client, *protocol.Refusal)
 }
 
 // cure says how to send a credential that an upstream does not accept to the provider
-// that it is for, "" if that is no matter of addresses.
+// that it is for, "" if another address would not help.
 func (up *Upstreams) cure(refusing *upstream.Client) string {
 	key := ""
 	switch refusing {

@@ -67,7 +67,7 @@ func withoutPassword(s string) string {
 	return u.Redacted()
 }
 
-// claudeSettings reads the settings that Claude Code will use, those that win first.
+// claudeSettings reads the settings that Claude Code will use, in order of precedence.
 // Files that are missing or invalid are skipped.
 func (p agentPlace) claudeSettings(args []string) (list []claudeSettings) {
 	add := func(from string, data []byte) *claudeSettings {

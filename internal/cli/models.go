@@ -161,7 +161,7 @@ type jsonModel struct {
 	Prices   []jsonPrices `json:"prices,omitempty"`
 	Caching  string       `json:"caching"`
 	Thinking string       `json:"thinking"`
-	// The origin of the facts in the catalogue, except those that Changes lists.
+	// Where the facts in the catalogue come from, except those in Changes.
 	jsonOrigin
 	// Changes are the facts that the user's catalogue file has changed.
 	Changes []jsonChange `json:"changes,omitempty"`

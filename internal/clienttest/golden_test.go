@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write testdata/requests anew")
 // golden holds what reached the provider to what reached it before: one line
 // for each request, with a digest of its body in which times and ids that
 // clients draw are normalised. It leaves out furl's own question about the model, which is
-// sent besides the requests.
+// sent at a time of its own.
 func (st *fixture) golden(t *testing.T) {
 	t.Helper()
 	if t.Failed() || strings.HasPrefix(t.Name(), "TestCoders/") {

@@ -7,9 +7,9 @@ import (
 )
 
 // Claude Code's instructions start with a line that changes with each request. Anthropic
-// caches a prompt as if the line were constant; other providers write their whole cache
-// anew. With BeginOptions.HoldBilling, all requests of a session are sent with the line
-// of its first one.
+// caches a prompt as if the line were constant; at other providers no request reads what
+// an earlier one has cached. With BeginOptions.HoldBilling, all requests of a session are
+// sent with the line of its first one.
 
 // settingBillingLine is the setting with the billing line of a session's first request.
 // It is set with that request and never changed.
