@@ -16,10 +16,11 @@ import (
 // session would mix them, so a new session is started unless the run of messages
 // belongs to one session without doubt:
 //
-//   - It has a reply that was recorded here, with a call whose id a provider made at random. Or:
-//   - It has a reply that was recorded here and enough different content, ends with the session's newest message of the
-//     client, the request continues that with at most one reply, its instructions and
-//     tools are the same, and no other session has such a run.
+//   - It has a reply that was recorded here, or leads to one, with a call whose id a
+//     provider made at random. Or:
+//   - It has such a reply with any content, and enough different content, ends with the
+//     session's newest message of the client, the request continues that with at most one
+//     reply, its instructions and tools are the same, and no other session has such a run.
 //
 // Only sessions in memory are compared: those used recently.
 
@@ -117,8 +118,8 @@ func hasRandomID(m *furl.Message) bool {
 	})
 }
 
-// hasRecordedReply reports whether a run has a recorded reply, or leads to one that is no
-// short text.
+// hasRecordedReply reports whether a run has a recorded reply, or leads to one that
+// identifies the conversation.
 func (o *overlap) hasRecordedReply(t *tx, msgs []furl.Message) bool {
 	if slices.ContainsFunc(o.pairs, func(p overlapPair) bool { return t.isRecordedReply(p.last) }) {
 		return true

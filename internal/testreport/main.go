@@ -5,8 +5,8 @@
 //	go run ./internal/testreport [-norace=PACKAGE,PACKAGE] [flags of go test] ./...
 //
 // With -race, packages after -norace run without the race detector, one at a time beside
-// the others, which have one place less (-p). These are packages that start no goroutines
-// or processes of which most time is spent in, and need long under it.
+// the others, which run one package less at once (-p). These are packages that take long
+// under it and gain little by it.
 //
 // With FURL_NO_SKIP set, a skipped test is a failure: the full set must run,
 // as in .ci/run. Exit status 1 means that something failed.

@@ -97,7 +97,7 @@ func TestPanics(t *testing.T) { panic("out of cheese") }
 			last: "2 passed, 0 failed, 0 skipped",
 		},
 		{
-			name: "packages without the race detector", args: []string{"-norace=example.test/m/good,example.test/other", "-race", "./..."},
+			name: "packages without the race detector", args: []string{"-norace=example.test/m/good,example.test/other", "-race", "-p", "3", "./..."},
 			want: []string{"ok  \texample.test/m/good", "FAIL\texample.test/m/bad", "no test with the id ran: T2\n"},
 			last: "4 passed, 3 failed, 3 skipped",
 		},
