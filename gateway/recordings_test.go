@@ -35,12 +35,13 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// followed is a way to send recordings again: whose client it is, and the
-// window of the model.
+// followed is a way to send recordings again: whose client it is, the window of the model,
+// and the policy, which if empty is the default.
 type followed struct {
 	client string // in clients
 	stream bool
 	window int // 0: the model's own
+	policy string
 }
 
 // judged are recordings of one agent and the ways in which they are sent again.
@@ -59,10 +60,10 @@ const (
 
 var judgedRecordings = []judged{
 	{[]string{"entire-cli/37-*.gz", "entire-cli/6d-*.gz", "entire-cli/98-*.gz", "entire-cli/aa-*.gz", "entire-cli/c1-*.gz", "entire-cli/e9-*.gz", "entire-cli/5e-*.gz"},
-		120, []followed{{"claude", true, 0}, {"claude", false, smallWindow}}},
-	{[]string{"agentv/*.codex.jsonl.gz"}, 50, []followed{{"codex", false, 0}, {"codex", true, smallWindow}}},
-	{[]string{"nimbus/*.gz"}, 73, []followed{{"opencode", false, 0}, {"opencode", true, smallWindow}}},
-	{[]string{"pi-mono/*.gz"}, 100, []followed{{"pi-responses", true, 0}, {"pi-responses", false, smallWindow}, {"pi-chat", true, smallWindow}}},
+		120, []followed{{client: "claude", stream: true}, {client: "claude", window: smallWindow}}},
+	{[]string{"agentv/*.codex.jsonl.gz"}, 50, []followed{{client: "codex"}, {client: "codex", stream: true, window: smallWindow}}},
+	{[]string{"nimbus/*.gz"}, 73, []followed{{client: "opencode"}, {client: "opencode", stream: true, window: smallWindow}}},
+	{[]string{"pi-mono/*.gz"}, 100, []followed{{client: "pi-responses", stream: true}, {client: "pi-responses", window: smallWindow}, {client: "pi-chat", stream: true, window: smallWindow}}},
 }
 
 // TestRecordings sends real sessions through the gateway as their clients
@@ -260,14 +261,20 @@ type judgeStand struct {
 	spoken    map[uint64]bool // every message that the client had, hashed
 	bodies    map[string]bool // of requests, hashed: what the client sent, and what the provider got
 
-	mu   sync.Mutex
-	now  time.Time
-	sent hash.Hash // of what the provider answered last
+	// definitions has each request compared with what the provider got by what it defines, and
+	// by nothing else; defined counts those that define something in the list.
+	definitions bool
+	defined     int
+
+	mu       sync.Mutex
+	now      time.Time
+	got      [][]byte  // what the provider got since the client's newest request
+	answered hash.Hash // of what it answered
 }
 
 func newJudge(t *testing.T, s *transcript.Session, way followed, window int) *judgeStand {
 	t.Helper()
-	st := &judgeStand{t: t, seed: maphash.MakeSeed(), spoken: make(map[uint64]bool), bodies: make(map[string]bool), sent: sha256.New(), now: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)}
+	st := &judgeStand{t: t, seed: maphash.MakeSeed(), spoken: make(map[uint64]bool), bodies: make(map[string]bool), answered: sha256.New(), now: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)}
 	st.sim = sim.New(&sim.Options{Player: sim.NewPlayback(s), Window: window, Now: st.clock})
 	st.provider = httptest.NewServer(st.tee(st.sim))
 	t.Cleanup(st.provider.Close)
@@ -278,7 +285,7 @@ func newJudge(t *testing.T, s *transcript.Session, way followed, window int) *ju
 		t.Fatal(err)
 	}
 	t.Cleanup(st.up.Close)
-	st.options = session.Options{Window: way.window, Now: st.clock}
+	st.options = session.Options{Window: way.window, Policy: way.policy, Now: st.clock}
 	st.start(t)
 	return st
 }
@@ -317,7 +324,8 @@ func (st *judgeStand) tee(h http.Handler) http.Handler {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		st.mu.Lock()
-		st.sent.Reset()
+		st.got = append(st.got, body)
+		st.answered.Reset()
 		st.bodies["sent "+st.recorded(body)] = true
 		st.mu.Unlock()
 		h.ServeHTTP(&teeWriter{w, st}, r)
@@ -331,7 +339,7 @@ type teeWriter struct {
 
 func (w *teeWriter) Write(p []byte) (int, error) {
 	w.st.mu.Lock()
-	_, _ = w.st.sent.Write(p) // a hash takes all
+	_, _ = w.st.answered.Write(p) // a hash takes all
 	w.st.mu.Unlock()
 	return w.ResponseWriter.Write(p)
 }
@@ -347,6 +355,7 @@ func (st *judgeStand) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	st.mu.Lock()
 	st.now = st.now.Add(15 * time.Second)
+	st.got = nil
 	st.mu.Unlock()
 	asked, err := req.GetBody()
 	if err != nil {
@@ -372,7 +381,9 @@ func (st *judgeStand) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if want := st.sent.Sum(nil); !bytes.Equal(want, sum(body)) {
+	if st.definitions {
+		st.sameDefinitions(whole)
+	} else if want := st.answered.Sum(nil); !bytes.Equal(want, sum(body)) {
 		return nil, fmt.Errorf("request %d: the client gets %d bytes that are not what the provider sent", st.requests, len(body))
 	}
 	st.answers = append(st.answers, body)
