@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -157,12 +158,17 @@ func (st *fixture) atHome(t testing.TB, name, content string) {
 	st.write(t, filepath.Join("..", filepath.FromSlash(name)), content)
 }
 
-// Coding agents at work, each resumed by its own means. X1
+// Coding agents at work, each resumed by its own means. X1 FURL_STEPS=70 makes it long: steps
+// of each of the two tasks.
 func TestCoders(t *testing.T) {
+	steps := 14
+	if n, err := strconv.Atoi(os.Getenv("FURL_STEPS")); err == nil {
+		steps = n
+	}
 	for _, c := range coders {
 		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			c.work(t, 14, !strings.HasPrefix(c.name, "opencode") && !strings.HasPrefix(c.name, "codex"))
+			c.work(t, steps, !strings.HasPrefix(c.name, "opencode") && !strings.HasPrefix(c.name, "codex"))
 		})
 	}
 }

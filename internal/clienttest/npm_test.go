@@ -96,14 +96,14 @@ func TestJavaScript(t *testing.T) {
 }
 
 // twice lets a client work on one task, in which it loses the gateway, and on
-// another after the gateway was started anew, and judges.
+// another, in which it loses it too, after the gateway was started anew, and judges.
 func (st *fixture) twice(t *testing.T, steps int, work func(task string) string) {
 	t.Helper()
 	defer st.dump(t)
 	st.losing(t, 6, func() { st.answered(t, work("Work through the first pieces."), steps) })
 	st.stop(t, syscall.SIGTERM)
 	st.start(t)
-	st.answered(t, work("Go on with the rest."), 2*steps)
+	st.losing(t, steps+6, func() { st.answered(t, work("Go on with the rest."), 2*steps) })
 	st.judge(t, 2*steps)
 	st.golden(t)
 	if testing.Verbose() {

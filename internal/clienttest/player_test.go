@@ -40,7 +40,7 @@ cat "piece-$n.txt"
 `
 
 // pieces is the most pieces of work that a conversation has.
-const pieces = 80
+const pieces = 160
 
 // player is the sim's agent at a work that is known beforehand: step n runs a
 // command that prints piece n, or reads its file if the client has a tool for
