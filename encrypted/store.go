@@ -509,6 +509,14 @@ func (s *Store) Renamed() []storage.Renamed {
 	return nil
 }
 
+// AloneAt implements storage.Exclusive.
+func (s *Store) AloneAt() time.Time {
+	if e, ok := s.inner.(storage.Exclusive); ok {
+		return e.AloneAt()
+	}
+	return time.Time{}
+}
+
 // TenantKeys, SetTenantKeys and KeyTenants implement storage.KeyStore.
 func (s *Store) TenantKeys(ctx context.Context, tenant furl.Tenant) ([]byte, error) {
 	return s.inner.TenantKeys(ctx, tenant)

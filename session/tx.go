@@ -110,6 +110,12 @@ func (a allSessions) MetaOf(ctx context.Context, id furl.SessionID) (storage.Met
 	return info.Meta, nil
 }
 
+// RecordedByEnded implements transact.Sessions.
+func (a allSessions) RecordedByEnded(at time.Time) bool {
+	e, ok := a.store.(storage.Exclusive)
+	return ok && at.Before(e.AloneAt())
+}
+
 // Memo implements transact.Sessions.
 func (a allSessions) Memo(key any, create func() transact.Memo) transact.Memo {
 	v, ok := a.memo.Load(key)

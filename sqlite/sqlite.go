@@ -1,8 +1,8 @@
 // Package sqlite stores sessions in one SQLite file, without a server. It is
 // furl's default store.
 //
-// The file and the files that SQLite creates next to it (-wal, -shm) are
-// readable and writable by their owner only. The text of the sessions is
+// The file and the files next to it (-wal and -shm of SQLite, -open by which processes notice
+// each other) are readable and writable by their owner only. The text of the sessions is
 // compressed but not encrypted: package encrypted does that.
 // Deleted data is overwritten. Several processes may use one file at the same
 // time, on a local disk.
@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/furlhq/furl/internal/filelock"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -72,6 +73,10 @@ type Store struct {
 	prepared prepared // on read
 	versions versions
 	write    *writer // nil: read-only
+	// aloneAt is when the store was opened, if no other process had it open; unshare ends the
+	// lock that tells others.
+	aloneAt time.Time
+	unshare func() error
 
 	mu       sync.RWMutex // held while a job is passed to the writer
 	closed   bool
@@ -88,6 +93,7 @@ var (
 	_ storage.ManyDeleter   = (*Store)(nil)
 	_ storage.Checker       = (*Store)(nil)
 	_ storage.Renamer       = (*Store)(nil)
+	_ storage.Exclusive     = (*Store)(nil)
 	_ storage.TenantLister  = (*Store)(nil)
 	_ storage.ContentStore  = (*Store)(nil)
 )
@@ -162,9 +168,27 @@ func (s *Store) open() (err error) {
 	if err := protectFile(real); err != nil {
 		return err
 	}
-	s.write, err = s.newWriter(real)
+	if s.write, err = s.newWriter(real); err == nil {
+		s.share(real)
+	}
 	return err
 }
+
+// share takes a lock that all processes share which have the store open for writing. It is on a
+// file of its own, because closing a handle of the store's file drops SQLite's locks. Without it
+// only AloneAt is unknown, so that errors do not matter.
+func (s *Store) share(path string) {
+	alone, unshare, err := filelock.Share(path + "-open")
+	if err != nil {
+		return
+	}
+	if s.unshare = unshare; alone {
+		s.aloneAt = time.Now()
+	}
+}
+
+// AloneAt implements storage.Exclusive.
+func (s *Store) AloneAt() time.Time { return s.aloneAt }
 
 // rollBack rolls back an interrupted transaction with SQLite's rollback
 // journal, which is in use while a file is created. Reading connections
@@ -196,6 +220,9 @@ func (s *Store) Close() error {
 	err := s.read.Close()
 	if s.write != nil { // last, because it moves the log into the file
 		err = errors.Join(err, s.write.close())
+	}
+	if s.unshare != nil {
+		err = errors.Join(err, s.unshare())
 	}
 	if err != nil {
 		return fmt.Errorf("close store %s: %w", s.path, explain(err))

@@ -7,6 +7,7 @@ package storage
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/furlhq/furl"
 )
@@ -73,6 +74,14 @@ type Problem struct {
 	// Derived says that what is wrong can be rebuilt from the records, and
 	// Mended that it was.
 	Derived, Mended bool
+}
+
+// Exclusive is the ability of a store to tell that no other process can still be recording a
+// reply to an early request.
+type Exclusive interface {
+	// AloneAt returns when this process opened the store, if no other process had it open for
+	// writing; else, or if the store cannot know, the zero time.
+	AloneAt() time.Time
 }
 
 // Checker is the ability to hold a store against its own invariants.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
@@ -16,15 +17,15 @@ import (
 )
 
 // If the gateway is killed when a client without an id has just read the end of its first
-// reply, the reply may be recorded or not. The conversation stays in its session in both
-// cases.
+// reply, the reply may be recorded or not. If it is killed while the client reads the reply, the
+// client sends the request again at once. The conversation stays in its session in all cases.
 //
 // FURL_KILL_ROUNDS=200 go test -run TestKillAtFirstAnswer ./cmd/furl kills it two
 // hundred times.
 func TestKillAtFirstAnswer(t *testing.T) {
 	home := t.TempDir()
 	place := home + "/furl.db"
-	provider := httptest.NewServer(sim.New(nil))
+	provider := httptest.NewServer(sim.New(&sim.Options{Pace: 5 * time.Millisecond}))
 	defer provider.Close()
 	rounds := killRounds(t, 15)
 	begin := func() *process {
@@ -55,9 +56,25 @@ func TestKillAtFirstAnswer(t *testing.T) {
 			if format == furl.FormatAnthropic {
 				before.Model = "claude-sonnet-4-5"
 			}
-			ends.process = p
-			ask(before, fmt.Sprintf("Conversation %d asks.", n))
-			unrecorded += questionsAlone(t, place)
+			ends.process, ends.early = p, n%2 == 1
+			if words := fmt.Sprintf("Conversation %d asks.", n); !ends.early {
+				ask(before, words)
+				unrecorded += questionsAlone(t, place)
+				continue
+			}
+			if err := before.Say(fmt.Sprintf("Conversation %d asks.", n)); err != nil {
+				t.Fatal(err)
+			}
+			before.URL = p.url
+			if reply, err := before.Send(t.Context()); err == nil {
+				t.Fatalf("a reply that was cut off is %v", reply)
+			}
+			p = begin()
+			ends.process, before.URL = nil, p.url
+			if _, err := before.Send(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			p.kill()
 		} else {
 			p.kill()
 		}
@@ -84,30 +101,37 @@ func TestKillAtFirstAnswer(t *testing.T) {
 	}
 }
 
-// endKiller kills a gateway when its client reads the last event of a reply.
+// endKiller kills a gateway when its client reads the last event of a reply, or early: the
+// first one.
 type endKiller struct {
 	url     string
 	process *process // nil: nothing is killed
+	early   bool
 }
 
 func (k *endKiller) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := new(http.Transport).RoundTrip(req)
 	if err == nil && k.process != nil {
-		resp.Body = &ending{ReadCloser: resp.Body, process: k.process}
+		resp.Body = &ending{ReadCloser: resp.Body, process: k.process, early: k.early}
 	}
 	return resp, err
 }
 
-// ending is the body of a response up to its last event.
+// ending is the body of a response up to its last event, or the first.
 type ending struct {
 	io.ReadCloser
 	process *process
+	early   bool
 	read    []byte
 }
 
 func (e *ending) Read(p []byte) (int, error) {
 	n, err := e.ReadCloser.Read(p)
 	e.read = append(e.read, p[:n]...)
+	if at := bytes.Index(e.read, []byte("\n\n")); e.early && at >= 0 {
+		e.process.kill()
+		return max(0, n-(len(e.read)-at-2)), io.ErrUnexpectedEOF
+	}
 	for _, end := range []string{`"type":"message_stop"`, "data: [DONE]", `"type":"response.completed"`} {
 		if at := bytes.Index(e.read, []byte(end)); at >= 0 && bytes.Contains(e.read[at:], []byte("\n\n")) {
 			e.process.kill()

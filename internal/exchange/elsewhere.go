@@ -141,5 +141,9 @@ func (t *tx) recordedElsewhere(pl position) bool {
 // isRecent reports whether the reply to a request may still be in progress in
 // another process.
 func (t *tx) isRecent(request furl.Seq) bool {
-	return request > 0 && t.all.Options().Now().Sub(t.Log().At(request).At) <= maxReplyTime
+	if request == 0 {
+		return false
+	}
+	at := t.Log().At(request).At
+	return t.all.Options().Now().Sub(at) <= maxReplyTime && !t.all.RecordedByEnded(at)
 }

@@ -28,8 +28,8 @@ const (
 	// maxRepeat is how long after a first request an equal one counts as a
 	// repetition.
 	maxRepeat = 10 * time.Minute
-	// maxInFlightElsewhere is how long a request of another process that uses
-	// the store may be in flight. This process cannot know.
+	// maxInFlightElsewhere is how long a request of another process may be in flight, if this
+	// process cannot know that the other has ended (transact.Sessions.RecordedByEnded).
 	maxInFlightElsewhere = 5 * time.Second
 )
 
@@ -103,8 +103,9 @@ func (t *tx) isRepeatable() bool { return t.hasNoReply(true) && t.isRecentRepeat
 // isRecentRepeat reports whether a request equal to the newest of the session comes soon
 // enough to be its repetition, and the newest is not in flight in another process.
 func (t *tx) isRecentRepeat() bool {
-	age := t.all.Options().Now().Sub(t.Log().At(furl.Seq(t.Log().Len())).At)
-	return age <= maxRepeat && (t.opened || age >= maxInFlightElsewhere)
+	at := t.Log().At(furl.Seq(t.Log().Len())).At
+	age := t.all.Options().Now().Sub(at)
+	return age <= maxRepeat && (t.opened || age >= maxInFlightElsewhere || t.all.RecordedByEnded(at))
 }
 
 // awaitsReply reports whether the session has no reply and may continue with

@@ -48,7 +48,7 @@ var rules = map[string]rule{
 
 	// Stores implement the root's interfaces and do not import each other.
 	"inmem":    {imports: []string{".", "record", "storage"}, offline: true},
-	"sqlite":   {imports: []string{".", "record", "storage", "internal/rebuild"}, offline: true},
+	"sqlite":   {imports: []string{".", "record", "storage", "internal/filelock", "internal/rebuild"}, offline: true},
 	"postgres": {imports: []string{".", "record", "storage"}},
 
 	// The encryption of any store.
