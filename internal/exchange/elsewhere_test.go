@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
@@ -140,6 +141,34 @@ func TestReplyIsNeverRecordedElsewhere(t *testing.T) {
 			}
 			if got := strings.Join(path(t, s), ""); got != "uauaua" {
 				t.Errorf("the path has %s", got)
+			}
+		})
+	}
+}
+
+// A process that knows that the others have ended does not wait for their replies.
+func TestReplyOfEndedProcess(t *testing.T) {
+	for _, hint := range []string{"one", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			o := session.Options{Policy: "none", Now: time.Now}
+			all, store := open(t, o)
+			c := newClient(t, all, "a")
+			c.hints.Hint = hint
+			c.step()
+			_, first := c.begin()
+			defer first.Drop()
+			time.Sleep(time.Millisecond)
+			began := time.Now()
+			other := c.elsewhere(reopen(t, alone{store, began}, o))
+			other.add(furl.RoleAssistant, text("looking on"))
+			other.add(furl.RoleUser, text("go on"))
+			_, x := other.begin()
+			defer x.Drop()
+			if x.Session.ID() != first.Session.ID() || strings.Join(path(t, x.Session), "") != "uauau" {
+				t.Errorf("session %s, want %s, with %s", x.Session.ID(), first.Session.ID(), path(t, x.Session))
+			}
+			if took := time.Since(began); took > 0 {
+				t.Errorf("id %q: it waited %s", hint, took)
 			}
 		})
 	}

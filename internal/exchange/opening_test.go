@@ -37,6 +37,21 @@ func (o *openings) restart() {
 	o.all = all
 }
 
+// restartAlone goes on as a process that knows that the others have ended.
+func (o *openings) restartAlone() {
+	o.now = o.now.Add(time.Millisecond)
+	o.store = alone{o.store, o.now}
+	o.restart()
+}
+
+// alone is a store that no other process had open when this one opened it.
+type alone struct {
+	storage.Store
+	at time.Time
+}
+
+func (s alone) AloneAt() time.Time { return s.at }
+
 func (o *openings) client() *client { return newClient(o.t, o.all, "a") }
 
 // unanswered is a session of which only the question was recorded.
@@ -82,7 +97,8 @@ func TestFirstRequestAgain(t *testing.T) {
 			after(o, 4*time.Second)
 			return nil
 		},
-		"with a newer one beside it": func(o *openings, s *session.Session) *session.Session { return o.twin(s) },
+		"of a process that has ended": func(o *openings, s *session.Session) *session.Session { o.restartAlone(); return s },
+		"with a newer one beside it":  func(o *openings, s *session.Session) *session.Session { return o.twin(s) },
 		"with the first under way": func(o *openings, s *session.Session) *session.Session {
 			after(o, time.Second)
 			_, x := o.client().begin()
