@@ -48,7 +48,8 @@ type AgentOptions struct {
 
 // Agent is a player with a few rules: it calls the tools that a request
 // offers, step after step, then ends with a text. A user text without results
-// starts a new task. A request without tools, or a later one that asks for a
+// starts a new task. After a compaction by the client, whose request has a summary of the agent's
+// and no other text, it goes on with the task. A request without tools, or a later one that asks for a
 // summary, is answered with a text.
 //
 // It stores nothing between requests: the ids of its calls contain the number
@@ -95,10 +96,10 @@ func (a *Agent) Play(_ context.Context, req *protocol.Request) (Reply, error) {
 		at.session = uint32(mix(a.opts.Seed, 0))
 	}
 	rng := rand.New(rand.NewPCG(uint64(at.session), uint64(at.step)))
-	words, results := newestInput(req)
+	words, results, compacted := newestInput(req)
 	tools := a.tools(req)
 	choice := choiceIn(req)
-	if results == 0 {
+	if results == 0 && (words != "" || !compacted) {
 		at.task = 0
 	}
 	switch {
@@ -247,21 +248,26 @@ func positionInWords(req *protocol.Request) (position, bool) {
 }
 
 // newestInput returns the input since the model's last message: the text, and
-// the number of results.
-func newestInput(req *protocol.Request) (words string, results int) {
+// the number of results. compacted reports whether a summary of the agent's is among
+// it, which is not part of the text: clients send it in place of the history.
+func newestInput(req *protocol.Request) (words string, results int, compacted bool) {
 	for i := len(req.Messages) - 1; i >= 0 && req.Messages[i].Role != furl.RoleAssistant; i-- {
 		for j := range req.Messages[i].Blocks {
 			switch b := &req.Messages[i].Blocks[j]; b.Kind {
 			case furl.KindResult:
 				results++
 			case furl.KindText:
-				if req.Messages[i].Role == furl.RoleUser {
+				switch {
+				case req.Messages[i].Role != furl.RoleUser:
+				case isSummary(b.Text):
+					compacted = true
+				default:
 					words = b.Text + "\n" + words
 				}
 			}
 		}
 	}
-	return words, results
+	return words, results, compacted
 }
 
 // wordsAtEnd returns the text of the last message if it is a user message
@@ -273,7 +279,9 @@ func wordsAtEnd(req *protocol.Request) string {
 		if m.Role != furl.RoleUser || m.Blocks[i].Kind != furl.KindText {
 			return ""
 		}
-		words = append(words, m.Blocks[i].Text)
+		if text := m.Blocks[i].Text; !isSummary(text) {
+			words = append(words, text)
+		}
 	}
 	return strings.Join(words, "\n")
 }
@@ -296,6 +304,12 @@ func asksForSummary(words string) bool {
 	return strings.Contains(words, "summar") || strings.Contains(words, "compaction")
 }
 
+// summaryMark is in each summary that the agent writes.
+const summaryMark = "The newest step was step "
+
+// isSummary reports whether a text of a client has a summary that the agent has written.
+func isSummary(text string) bool { return strings.Contains(text, summaryMark) }
+
 // summaryOf returns a text with what an agent needs to continue: the task,
 // its progress, the newest result.
 func summaryOf(req *protocol.Request) string {
@@ -315,7 +329,7 @@ func summaryOf(req *protocol.Request) string {
 	}
 	fmt.Fprintf(&b, "Task: %s\nDone so far: %d tool calls.\n", firstLine(task, 400), calls)
 	if p, ok := newestPosition(req); ok {
-		fmt.Fprintf(&b, "The newest step was step %d (%s).\n", p.step, p.id(req.Format, 0))
+		fmt.Fprintf(&b, "%s%d (%s).\n", summaryMark, p.step, p.id(req.Format, 0))
 	}
 	if q := quoted(req); q != "" {
 		fmt.Fprintf(&b, "The newest result had %s.\n", q)
