@@ -82,7 +82,7 @@ func (v *visit) finish(err error) {
 		case errors.Is(err, storage.ErrNoSession), errors.Is(err, furl.ErrNotOnPath):
 			status, text = http.StatusNotFound, err.Error()
 		case errors.Is(err, session.ErrMemory):
-			status, text = http.StatusServiceUnavailable, err.Error()
+			status, text = http.StatusServiceUnavailable, err.Error()+". The commands furl show, furl export and furl delete have no such limit."
 		case errors.Is(err, furl.ErrConflict), errors.Is(err, furl.ErrOpenCall):
 			status, text = http.StatusConflict, err.Error()
 		case errors.Is(err, session.ErrInvalid):
