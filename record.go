@@ -174,7 +174,7 @@ type Exchange struct {
 	Usage      Usage
 	Passes     Passes // nil: one
 	ResponseID string
-	Stop       string // why the model stopped, in the provider's word
+	Stop       string // why the model stopped, in the provider's word, or StopUnstated
 	Plan       []PlanStep
 	// Estimated is the prompt size that furl expected, in the provider's
 	// tokens.
@@ -182,6 +182,10 @@ type Exchange struct {
 	// Request describes the bodies of the request.
 	Request RequestParts
 }
+
+// StopUnstated is the Stop of a whole reply whose provider does not say why the model stopped,
+// as some servers of Chat Completions. That of a reply which was cut off is empty.
+const StopUnstated = "unstated"
 
 // LargestPrompt returns the size of the largest prompt of the request that its model has
 // answered, in the provider's tokens: of a pass, if there were several.

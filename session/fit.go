@@ -420,6 +420,9 @@ func (s *Session) recordExchange(ctx context.Context, sent *Fit, reply *protocol
 		Usage: price.Billed(&sent.Budget.Model, reply.Usage), Passes: reply.Passes, ResponseID: reply.ID, Stop: reply.Stop,
 		Plan: sent.steps(), Estimated: sent.size(),
 	}
+	if reply.Complete && ex.Stop == "" {
+		ex.Stop = furl.StopUnstated
+	}
 	s.describeRequest(ctx, ex, sent)
 	s.sizes.update(s.log, s.models())
 	r, err := s.log.Append(s.log.Head(), sent.At, furl.Furl, ex)

@@ -112,6 +112,15 @@ func TestFirstRequestAgain(t *testing.T) {
 			after(o, time.Second)
 			return nil
 		},
+		"with a whole answer that has no reason to stop": func(o *openings, s *session.Session) *session.Session {
+			_, x := o.client().begin()
+			reply := &protocol.Reply{Format: furl.FormatAnthropic, Complete: true, Messages: []*furl.Message{message(o.t, furl.RoleAssistant, text("hello"))}}
+			if err := x.Done(o.t.Context(), reply); err != nil {
+				o.t.Fatal(err)
+			}
+			after(o, time.Second)
+			return nil
+		},
 		"with part of an answer to it": func(o *openings, s *session.Session) *session.Session { return o.cutOff(s) },
 	} {
 		t.Run(name, func(t *testing.T) {
