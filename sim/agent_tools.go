@@ -40,6 +40,21 @@ var (
 		"submit", "stdin", "install", "image", "ask", "question", "skill"}
 )
 
+// takesCommand reports whether a tool has a parameter for a command or a script.
+// Agents may have tools that only read or stop what a command has started, such as Copilot
+// CLI's read_bash and stop_bash.
+func (t *tool) takesCommand() bool {
+	for name := range t.schema.Properties {
+		if hasAny(strings.ToLower(name), commandWords) {
+			return true
+		}
+	}
+	return t.script
+}
+
+// commandWords are parts of names of parameters for commands.
+var commandWords = []string{"command", "cmd", "script"}
+
 // tools lists the tools that the agent may call, only those of the best kind.
 func (a *Agent) tools(req *protocol.Request) []tool {
 	var all, good, best []tool
@@ -69,9 +84,12 @@ func (a *Agent) tools(req *protocol.Request) []tool {
 			return all[i : i+1]
 		}
 	}
+	commands := slices.DeleteFunc(slices.Clone(best), func(t tool) bool { return !t.takesCommand() })
 	switch {
 	case len(a.opts.Only) > 0:
 		return all
+	case len(commands) > 0:
+		return commands
 	case len(best) > 0:
 		return best
 	case len(good) > 0:
@@ -208,7 +226,7 @@ func (m *maker) value(name string, s *schema, depth int) any {
 // text generates a string by the name of its parameter.
 func (m *maker) text(name string) string {
 	switch {
-	case hasAny(name, []string{"command", "cmd", "script"}):
+	case hasAny(name, commandWords):
 		return m.command()
 	case hasAny(name, []string{"dir", "cwd", "folder"}), name == "path" && m.rng.IntN(2) == 0:
 		return "."

@@ -17,7 +17,9 @@ import (
 // coder is a coding agent as its users run it.
 type coder struct {
 	name, model string
-	window      int
+	// title is how furl sessions names the agent; "": not tested.
+	title  string
+	window int
 	// program is the agent's, and its first arguments.
 	program func(t testing.TB) []string
 	// setup writes its configuration.
@@ -188,6 +190,9 @@ func (c coder) work(t *testing.T, steps int, recall bool) {
 		}
 		return st.run(t, c.env(st), program[0], append(program[1:len(program):len(program)], args(task)...)...)
 	})
+	if got := st.sessions(t)[0].Meta().Client; c.title != "" && got != c.title {
+		t.Errorf("furl takes the agent for %q, want %q", got, c.title)
+	}
 	if !strings.HasPrefix(c.name, "codex") {
 		return
 	}

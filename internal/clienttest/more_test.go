@@ -13,7 +13,7 @@ import (
 // a change would take too long.
 var more = []coder{
 	{
-		name: "qwen", model: "gpt-5", window: 40_000,
+		name: "qwen", title: "Qwen Code", model: "gpt-5", window: 40_000,
 		program: of("all", "@qwen-code/qwen-code/cli-entry.js"),
 		setup: func(t testing.TB, st *fixture) {
 			st.atHome(t, ".qwen/settings.json", `{"security": {"auth": {"selectedType": "openai"}}, "privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false}}`)
@@ -26,7 +26,7 @@ var more = []coder{
 	},
 	copilot("responses"), copilot("completions"),
 	{
-		name: "kilo", model: "gpt-5", window: 40_000,
+		name: "kilo", title: "Kilo Code", model: "gpt-5", window: 40_000,
 		program: program("all", "@kilocode/cli-linux-x64-baseline/bin/kilo"),
 		env: func(st *fixture) []string {
 			return []string{
@@ -38,7 +38,7 @@ var more = []coder{
 		again: func(task string) []string { return []string{"run", "--auto", "-c", "-m", "openai/gpt-5", task} },
 	},
 	{
-		name: "continue", model: "gpt-5", window: 40_000,
+		name: "continue", title: "Continue", model: "gpt-5", window: 40_000,
 		program: of("all", "@continuedev/cli/dist/cn.js"),
 		setup: func(t testing.TB, st *fixture) {
 			st.atHome(t, ".continue/config.yaml", fmt.Sprintf(`name: furl
@@ -61,7 +61,7 @@ models:
 // copilot is Copilot CLI with a provider of the user's own.
 func copilot(api string) coder {
 	return coder{
-		name: "copilot " + api, model: "gpt-5", window: 60_000,
+		name: "copilot " + api, title: "Copilot CLI", model: "gpt-5", window: 40_000,
 		program: program("all", "@github/copilot-linux-x64/copilot"),
 		env: func(st *fixture) []string {
 			return []string{

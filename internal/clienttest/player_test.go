@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,14 +80,16 @@ func (p *player) Play(ctx context.Context, req *protocol.Request) (sim.Reply, er
 // reader finds a tool of the request's that reads files, and its argument for
 // the path.
 func reader(req *protocol.Request) (name, arg string) {
-	args := map[string]string{"Read": "file_path", "read": "path", "read_file": "path"}
+	names := []string{"Read", "read", "read_file", "view"}
 	for i := range req.Preamble {
 		b := &req.Preamble[i]
-		if arg, ok := args[b.ID]; ok && b.Kind == furl.KindOpaque {
-			if strings.Contains(b.Text, `"filePath"`) {
-				arg = "filePath"
+		if b.Kind != furl.KindOpaque || !slices.Contains(names, b.ID) {
+			continue
+		}
+		for _, arg := range []string{"file_path", "filePath", "filepath", "path"} {
+			if strings.Contains(b.Text, `"`+arg+`":`) {
+				return b.ID, arg
 			}
-			return b.ID, arg
 		}
 	}
 	return "", ""
