@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/internal/racetest"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
@@ -146,13 +147,67 @@ func logOf(t *testing.T, s *session.Session) *furl.Log {
 	return log
 }
 
+// An agent that sends no id rewrites its first message when it is resumed, after a restart
+// of the gateway. It drops a part of the message, as Qwen Code drops the date.
+func TestResumedWithAnotherFirstMessage(t *testing.T) {
+	date, task := text("The current date is: Saturday, November 28, 2026."), text("Work through the first pieces.")
+	for name, tt := range map[string]struct {
+		id       string // of call n
+		hint     string
+		others   int // newer sessions of the same agent
+		messages int
+		same     bool
+	}{
+		"calls with random ids":           {id: "toolu_01A09q90qw90lq9178%05d", messages: 12, same: true},
+		"enough content":                  {id: "call_%d", messages: 12, same: true},
+		"several newer sessions":          {id: "call_%d", messages: 12, others: 5, same: true},
+		"too little content":              {id: "call_%d", messages: 4},
+		"too many newer sessions":         {id: "call_%d", messages: 12, others: 20},
+		"a session with an id of its own": {id: "call_%d", messages: 12, hint: "own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := session.Options{Policy: "none", NewID: sessiontest.IDs()}
+			all, store := open(t, o)
+			work := func(hint string, who, from, to int, c *client) *client {
+				if c == nil {
+					c = newClient(t, all, fmt.Sprint("agent", who))
+					c.history = c.history[:0]
+					c.add(furl.RoleUser, text(fmt.Sprintf("Skills of folder %d.", who)), date, task)
+				}
+				c.hints.Hint = hint
+				for n := from; n < to; n += 2 {
+					reply := []furl.Block{text(fmt.Sprintf("Step %d of agent %d: look at the next file.", n, who)), call(fmt.Sprintf(tt.id, 100*who+n), "read", fmt.Sprintf(`{"path":"file%d-%d.go"}`, who, n))}
+					c.send(reply...) // with a result
+				}
+				c.send(text(fmt.Sprintf("Agent %d is done with it.", who)))
+				return c
+			}
+			c := work(tt.hint, 1, 0, tt.messages, nil)
+			first := c.last.Session.ID()
+			for i := range tt.others {
+				work("", 2+i, 0, 12, nil)
+			}
+			all = reopen(t, store, o)
+			c.all = all
+			c.history[0] = message(t, furl.RoleUser, text("Skills of folder 1."), task).Raw
+			c.add(furl.RoleUser, date, text("Go on with the rest."))
+			work("", 1, tt.messages, tt.messages+4, c)
+			if got := c.last.Session.ID() == first; got != tt.same {
+				t.Errorf("the same session: %v, want %v", got, tt.same)
+			}
+			checked(t, c.last.Session)
+		})
+	}
+}
+
 // Conversations without ids have the same short texts, and only their first messages
 // differ. Whatever their clients leave out, none is recorded in the session of another.
 func TestConversationsAreNeverJoined(t *testing.T) {
 	racetest.FewerChecks(t, 20)
 	said := []string{"ok", "continue", "hi", "yes", "go on"}
 	rapid.Check(t, func(rt *rapid.T) {
-		base, _ := open(t, session.Options{Policy: rapid.SampledFrom([]string{"none", "rolling-mask-5"}).Draw(rt, "policy")})
+		o := session.Options{Policy: rapid.SampledFrom([]string{"none", "rolling-mask-5"}).Draw(rt, "policy"), NewID: sessiontest.IDs()}
+		base, store := open(t, o)
 		var list []*client
 		window := make(map[*client]int)
 		clock := make(map[*client]bool)
@@ -169,6 +224,12 @@ func TestConversationsAreNeverJoined(t *testing.T) {
 		of := make(map[furl.SessionKey]*client)
 		for n := range rapid.IntRange(10, 40).Draw(rt, "requests") {
 			c := rapid.SampledFrom(list).Draw(rt, "who")
+			if rapid.IntRange(0, 9).Draw(rt, "restart") == 0 {
+				base = reopen(t, store, o)
+				for _, c := range list {
+					c.all = base.For(c.all.Tenant())
+				}
+			}
 			var history []json.RawMessage
 			switch {
 			case clock[c]:
@@ -215,32 +276,54 @@ func lastAnswered(history []json.RawMessage) int {
 }
 
 // Conversations that begin with the same examples are not joined, although the examples have
-// replies, and calls with ids that look random.
+// replies, and calls with ids that look random, also after a restart of the gateway.
 func TestExamplesDoNotJoin(t *testing.T) {
-	long := text(strings.Repeat("An example of what to answer. ", 10))
-	for name, example := range map[string][]furl.Block{
-		"a long text": {long},
-		"a call":      {call("toolu_01A09q90qw90lq917835lq9", "read", `{"path":"README.md"}`)},
+	ask := func(n int) furl.Block { return text(fmt.Sprintf("Example %d of a question.", n)) }
+	said := func(c *client, n int) {
+		c.add(furl.RoleUser, ask(n))
+		c.add(furl.RoleAssistant, text(strings.Repeat(fmt.Sprintf("Example %d of what to answer. ", n), 10)))
+	}
+	for name, examples := range map[string]func(c *client){
+		"a long text": func(c *client) { said(c, 0) },
+		"many texts": func(c *client) {
+			for n := range 6 {
+				said(c, n)
+			}
+		},
+		"a call": func(c *client) {
+			c.add(furl.RoleUser, ask(0))
+			c.add(furl.RoleAssistant, call("toolu_01A09q90qw90lq917835lq9", "read", `{"path":"README.md"}`))
+			c.add(furl.RoleUser, result("toolu_01A09q90qw90lq917835lq9", "furl"))
+			c.add(furl.RoleAssistant, text("It is furl."))
+		},
+		"many calls": func(c *client) {
+			for n := range 6 {
+				id := fmt.Sprintf("toolu_01A09q90qw90lq91783%04d", n)
+				c.add(furl.RoleUser, ask(n))
+				c.add(furl.RoleAssistant, call(id, "read", `{"path":"README.md"}`))
+				c.add(furl.RoleUser, result(id, "furl"))
+				c.add(furl.RoleAssistant, text("It is furl."))
+			}
+		},
 	} {
-		for _, clock := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, clock %v", name, clock), func(t *testing.T) {
-				all, _ := open(t, session.Options{Policy: "none"})
+		for i := range 4 {
+			clock, restart := i%2 == 1, i > 1
+			t.Run(fmt.Sprintf("%s, clock %v, restart %v", name, clock, restart), func(t *testing.T) {
+				o := session.Options{Policy: "none", NewID: sessiontest.IDs()}
+				all, store := open(t, o)
 				of := make(map[furl.SessionID]int)
 				for n := range 3 {
+					if restart {
+						all = reopen(t, store, o)
+					}
 					c := newClient(t, all, "examples")
 					c.hints.Hint = ""
 					c.history = c.history[:0]
-					question := text("An example of a question.")
+					examples(c)
 					if clock {
-						question = text(fmt.Sprintf("It is %d o'clock. An example of a question.", n))
+						c.history[0] = message(t, furl.RoleUser, text(fmt.Sprintf("It is %d o'clock. Example 0 of a question.", n))).Raw
 					}
-					c.add(furl.RoleUser, question)
-					c.add(furl.RoleAssistant, example...)
-					if example[0].Kind == furl.KindCall {
-						c.add(furl.RoleUser, result(example[0].ID, "furl"), text(fmt.Sprintf("Question %d.", n)))
-					} else {
-						c.add(furl.RoleUser, text(fmt.Sprintf("Question %d.", n)))
-					}
+					c.add(furl.RoleUser, text(fmt.Sprintf("Question %d.", n)))
 					for range 3 {
 						_, x := c.sendAs(c.history, text("OK"))
 						of[x.Session.ID()]++

@@ -69,6 +69,9 @@ func (a *Sessions) match(ctx context.Context, in *incoming) (*session.Session, e
 	if err == nil && s == nil {
 		s = a.byOverlap(in, false)
 	}
+	if err == nil && s == nil {
+		s, err = a.byStoredOverlap(ctx, in)
+	}
 	if err != nil || s != nil {
 		return s, err
 	}

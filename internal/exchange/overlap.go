@@ -2,7 +2,9 @@ package exchange
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fingerprint"
@@ -22,9 +24,16 @@ import (
 //     session's newest message of the client, the request continues that with at most one
 //     reply, its instructions and tools are the same, and no other session has such a run.
 //
-// Only sessions in memory are compared: those used recently.
+// Sessions in memory are compared, which were used recently. If none has such a run, the
+// sessions of the store that were used last are read and compared too: an agent may be
+// resumed after a restart of the process.
 
 const (
+	// maxListed is how many stored sessions are looked at, and maxOpened and maxOpenedBytes
+	// how many of them are read. The bytes are those of messages.
+	maxListed, maxOpened, maxOpenedBytes = 64, 8, 64 << 20
+	// listedFor is how long the list of these sessions is kept.
+	listedFor = 5 * time.Second
 	// ownMessages and ownBytes are how many different messages, and bytes in them, a
 	// run without random ids must have.
 	ownMessages, ownBytes = 8, 128
@@ -67,6 +76,89 @@ func (a *Sessions) byOverlap(in *incoming, ids bool) *session.Session {
 	return best
 }
 
+// byStoredOverlap is byOverlap with the sessions that openNewest reads.
+func (a *Sessions) byStoredOverlap(ctx context.Context, in *incoming) (*session.Session, error) {
+	if opened, err := a.openNewest(ctx, in); !opened || err != nil {
+		return nil, err
+	}
+	if s := a.byOverlap(in, true); s != nil {
+		return s, nil
+	}
+	return a.byOverlap(in, false), nil
+}
+
+// openNewest reads the stored sessions that were used last and that a history may continue
+// by a run of its messages. It returns false if there is none that was not in memory.
+func (a *Sessions) openNewest(ctx context.Context, in *incoming) (bool, error) {
+	msgs := in.req.Messages
+	if in.hints.Hint != "" || firstReply(msgs) < 0 || lastCompaction(msgs) >= 0 || len(msgs) < ownMessages {
+		return false, nil
+	}
+	newest, err := a.listNewest(ctx)
+	if err != nil {
+		return false, err
+	}
+	known := make(map[furl.SessionID]bool)
+	for _, s := range a.InMemory() {
+		known[s.ID()] = true
+	}
+	opened, size := 0, int64(0)
+	for i := range newest {
+		info := &newest[i]
+		if known[info.Session] || !mayContinue(&info.Meta, in) || size+info.Bytes > maxOpenedBytes {
+			continue
+		}
+		if _, err := a.OpenCached(ctx, info.Session); err != nil {
+			continue // deleted meanwhile, or damaged
+		}
+		size += info.Bytes
+		if opened++; opened == maxOpened {
+			break
+		}
+	}
+	return opened > 0, nil
+}
+
+// newestList are the sessions of a tenant that were stored last, read at a time.
+type newestList struct {
+	at   time.Time
+	list []storage.SessionInfo
+}
+
+// listNewest returns those of the sessions stored last that have no id of the client and
+// enough messages. Stores may read all sessions for it, so the list is kept for a moment.
+// Sessions that this process uses meanwhile are in memory.
+func (a *Sessions) listNewest(ctx context.Context) ([]storage.SessionInfo, error) {
+	a.mu.Lock()
+	n, ok := a.newest[a.Tenant()]
+	a.mu.Unlock()
+	if ok && time.Since(n.at) < listedFor {
+		return n.list, nil
+	}
+	n = newestList{at: time.Now()}
+	for info, err := range a.Store().Sessions(ctx, a.Tenant(), storage.SessionQuery{Limit: maxListed}) {
+		if err != nil {
+			return nil, fmt.Errorf("list newest sessions: %w", err)
+		}
+		if info.Hint == "" && info.Messages >= ownMessages {
+			n.list = append(n.list, info)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.newest) >= maxHints {
+		clear(a.newest)
+	}
+	a.newest[a.Tenant()] = n
+	return n.list, nil
+}
+
+// mayContinue reports whether a session without an id has the format and the client of a
+// request.
+func mayContinue(meta *storage.Meta, in *incoming) bool {
+	return meta.Hint == "" && meta.Format == in.req.Format && (meta.Client == "" || in.hints.Client == "" || meta.Client == in.hints.Client)
+}
+
 // overlapOf returns the number of messages in the run of a history that is in the
 // session, 0 if it is in doubt.
 func (t *tx) overlapOf(in *incoming, newest map[furl.Digest]bool, ids bool) int {
@@ -76,7 +168,7 @@ func (t *tx) overlapOf(in *incoming, newest map[furl.Digest]bool, ids bool) int 
 		_, m := st.Message(i)
 		found = newest[m.Digest]
 	}
-	if !found || meta.Hint != "" || meta.Format != in.req.Format || meta.Client != "" && in.hints.Client != "" && meta.Client != in.hints.Client {
+	if !found || !mayContinue(&meta, in) {
 		return 0
 	}
 	if t.recallTools() == "" && !t.samePreamble(in) || !ids && t.recallTools() != "" {

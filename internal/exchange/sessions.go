@@ -51,6 +51,8 @@ type shared struct {
 	// newest reply; see thread.go.
 	threads map[threadKey]threadPlace
 
+	newest map[furl.Tenant]newestList // cache; see overlap.go
+
 	decodes  decodeCache
 	failures atomic.Int64
 }
@@ -71,6 +73,7 @@ func Of(all *session.Sessions) *Sessions {
 			hints:    make(map[hintKey]furl.SessionID),
 			reworded: make(map[rewordedKey]furl.SessionID),
 			threads:  make(map[threadKey]threadPlace),
+			newest:   make(map[furl.Tenant]newestList),
 			decodes:  decodeCache{seed: maphash.MakeSeed(), maxPrefixes: o.Keep, maxBytes: o.KeepBytes / 2},
 		}
 	}).(*shared)}
@@ -91,6 +94,7 @@ func (a *shared) Drop() {
 	clear(a.hints)
 	clear(a.reworded)
 	clear(a.threads)
+	clear(a.newest)
 }
 
 // Deleted implements transact.Memo.
