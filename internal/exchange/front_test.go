@@ -2,21 +2,27 @@ package exchange_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/internal/racetest"
 	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // sendAs sends a request with another history than the client's, which it keeps.
@@ -197,6 +203,50 @@ func TestResumedWithAnotherFirstMessage(t *testing.T) {
 			}
 			checked(t, c.last.Session)
 		})
+	}
+}
+
+// A store that lists its sessions slowly does not hold up requests: it is asked once.
+func TestSlowListOfSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowLister{Store: inmem.New()}
+		defer slow.Close()
+		all := reopen(t, slow, session.Options{Policy: "none"})
+		for n := range 3 {
+			c := newClient(t, all, fmt.Sprint("client", n))
+			c.hints.Hint, c.history = "", c.history[:0]
+			for i := range 8 {
+				c.add(furl.RoleUser, text(fmt.Sprintf("Question %d of %d.", i, n)))
+				c.add(furl.RoleAssistant, text(fmt.Sprintf("Answer %d of %d.", i, n)))
+			}
+			c.add(furl.RoleUser, text("Go on."))
+			began := time.Now()
+			_, x := c.begin()
+			if took := time.Since(began); took > 300*time.Millisecond || n > 0 && took > 0 {
+				t.Errorf("request %d waited %s", n, took)
+			}
+			x.Drop()
+		}
+		if n := slow.listed.Load(); n != 1 {
+			t.Errorf("the store was asked %d times for its sessions, want once", n)
+		}
+	})
+}
+
+// slowLister is a store that takes a minute to list its sessions.
+type slowLister struct {
+	storage.Store
+	listed atomic.Int64
+}
+
+func (s *slowLister) Sessions(ctx context.Context, _ furl.Tenant, _ storage.SessionQuery) iter.Seq2[storage.SessionInfo, error] {
+	return func(yield func(storage.SessionInfo, error) bool) {
+		s.listed.Add(1)
+		select {
+		case <-time.After(time.Minute):
+		case <-ctx.Done():
+			yield(storage.SessionInfo{}, ctx.Err())
+		}
 	}
 }
 

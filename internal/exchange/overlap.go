@@ -32,8 +32,9 @@ const (
 	// maxListed is how many stored sessions are looked at, and maxOpened and maxOpenedBytes
 	// how many of them are read. The bytes are those of messages.
 	maxListed, maxOpened, maxOpenedBytes = 64, 8, 64 << 20
-	// listedFor is how long the list of these sessions is kept.
-	listedFor = 5 * time.Second
+	// listedFor is how long the list of these sessions is kept, and maxListing how long a
+	// request may wait for it. A store that takes longer is not asked again for slowFor.
+	listedFor, maxListing, slowFor = 5 * time.Second, 200 * time.Millisecond, 10 * time.Minute
 	// ownMessages and ownBytes are how many different messages, and bytes in them, a
 	// run without random ids must have.
 	ownMessages, ownBytes = 8, 128
@@ -119,10 +120,10 @@ func (a *Sessions) openNewest(ctx context.Context, in *incoming) (bool, error) {
 	return opened > 0, nil
 }
 
-// newestList are the sessions of a tenant that were stored last, read at a time.
+// newestList are the sessions of a tenant that were stored last, and until when they count.
 type newestList struct {
-	at   time.Time
-	list []storage.SessionInfo
+	until time.Time
+	list  []storage.SessionInfo
 }
 
 // listNewest returns those of the sessions stored last that have no id of the client and
@@ -132,11 +133,17 @@ func (a *Sessions) listNewest(ctx context.Context) ([]storage.SessionInfo, error
 	a.mu.Lock()
 	n, ok := a.newest[a.Tenant()]
 	a.mu.Unlock()
-	if ok && time.Since(n.at) < listedFor {
+	if ok && time.Now().Before(n.until) {
 		return n.list, nil
 	}
-	n = newestList{at: time.Now()}
-	for info, err := range a.Store().Sessions(ctx, a.Tenant(), storage.SessionQuery{Limit: maxListed}) {
+	n = newestList{until: time.Now().Add(listedFor)}
+	limited, cancel := context.WithTimeout(ctx, maxListing)
+	defer cancel()
+	for info, err := range a.Store().Sessions(limited, a.Tenant(), storage.SessionQuery{Limit: maxListed}) {
+		if err != nil && limited.Err() != nil && ctx.Err() == nil {
+			n = newestList{until: time.Now().Add(slowFor)}
+			break
+		}
 		if err != nil {
 			return nil, fmt.Errorf("list newest sessions: %w", err)
 		}
