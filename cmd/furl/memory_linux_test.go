@@ -167,11 +167,7 @@ func TestGatewayMemoryPeak(t *testing.T) {
 			return list
 		}, 2, ""},
 		{"one session with branches of 20,000 messages", func() (list [][]byte) {
-			branches := 24
-			if racetest.Enabled {
-				branches = 12
-			}
-			for i := range branches {
+			for i := range 12 {
 				list = append(list, manyMessages(i*100_000, 20_000))
 			}
 			return list
