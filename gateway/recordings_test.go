@@ -261,8 +261,8 @@ type judgeStand struct {
 	spoken    map[uint64]bool // every message that the client had, hashed
 	bodies    map[string]bool // of requests, hashed: what the client sent, and what the provider got
 
-	// definitions has each request compared with what the provider got by what it defines, and
-	// by nothing else; defined counts those that define something in the list.
+	// With definitions, the only check of a request is that the provider got its definitions.
+	// defined counts the requests that define something among their messages.
 	definitions bool
 	defined     int
 

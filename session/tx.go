@@ -110,8 +110,8 @@ func (a allSessions) MetaOf(ctx context.Context, id furl.SessionID) (storage.Met
 	return info.Meta, nil
 }
 
-// RecordedByEnded implements transact.Sessions.
-func (a allSessions) RecordedByEnded(at time.Time) bool {
+// OthersHaveEnded implements transact.Sessions.
+func (a allSessions) OthersHaveEnded(at time.Time) bool {
 	e, ok := a.store.(storage.Exclusive)
 	return ok && at.Before(e.AloneAt())
 }

@@ -48,8 +48,8 @@ type AgentOptions struct {
 
 // Agent is a player with a few rules: it calls the tools that a request
 // offers, step after step, then ends with a text. A user text without results
-// starts a new task. After a compaction by the client, whose request has a summary of the agent's
-// and no other text, it goes on with the task. A request without tools, or a later one that asks for a
+// starts a new task. If the client has replaced its history by a summary that the agent wrote, and
+// says nothing else, the agent continues the task. A request without tools, or a later one that asks for a
 // summary, is answered with a text.
 //
 // It stores nothing between requests: the ids of its calls contain the number

@@ -11,8 +11,8 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// The agent goes on with its task after a client has replaced the history by the agent's
-// summary, in the words of today's clients, and starts another if the user says something.
+// A client replaces its history by a summary that the agent wrote, as Claude Code, Codex and pi
+// do. The agent continues its task, or starts a new one if the user says something.
 func TestAgentGoesOnAfterCompaction(t *testing.T) {
 	for _, format := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
 		for _, around := range []string{

@@ -140,7 +140,11 @@ func (w *claudeWriter) message(uuid string, m *furl.Message, mark bool) {
 		}
 		msg = msg.raw("content", content)
 		if w.ex != nil {
-			msg = msg.str("stop_reason", w.ex.Stop)
+			stop := w.ex.Stop
+			if stop == furl.StopUnstated {
+				stop = ""
+			}
+			msg = msg.str("stop_reason", stop)
 			if w.ex.Usage != (furl.Usage{}) {
 				msg = msg.raw("usage", claudeUsage(w.ex.Usage, w.ex.Passes))
 			}

@@ -158,7 +158,7 @@ func (f *storeFlags) keptFiles() (kept keptFiles, err error) {
 	if isDatabase(store) {
 		kept.database = true
 	} else {
-		for _, suffix := range []string{"", "-wal", "-shm"} {
+		for _, suffix := range []string{"", "-wal", "-shm", "-open"} {
 			add(store + suffix)
 		}
 	}

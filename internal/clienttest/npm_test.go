@@ -95,8 +95,8 @@ func TestJavaScript(t *testing.T) {
 	}
 }
 
-// twice lets a client work on one task, in which it loses the gateway, and on
-// another, in which it loses it too, after the gateway was started anew, and judges.
+// twice lets a client work on two tasks, and checks the result. The gateway is killed during
+// each task, and restarted between them.
 func (st *fixture) twice(t *testing.T, steps int, work func(task string) string) {
 	t.Helper()
 	defer st.dump(t)

@@ -145,5 +145,5 @@ func (t *tx) isRecent(request furl.Seq) bool {
 		return false
 	}
 	at := t.Log().At(request).At
-	return t.all.Options().Now().Sub(at) <= maxReplyTime && !t.all.RecordedByEnded(at)
+	return t.all.Options().Now().Sub(at) <= maxReplyTime && !t.all.OthersHaveEnded(at)
 }

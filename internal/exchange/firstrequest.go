@@ -29,7 +29,7 @@ const (
 	// repetition.
 	maxRepeat = 10 * time.Minute
 	// maxInFlightElsewhere is how long a request of another process may be in flight, if this
-	// process cannot know that the other has ended (transact.Sessions.RecordedByEnded).
+	// process cannot know that the other has ended (transact.Sessions.OthersHaveEnded).
 	maxInFlightElsewhere = 5 * time.Second
 )
 
@@ -105,7 +105,7 @@ func (t *tx) isRepeatable() bool { return t.hasNoReply(true) && t.isRecentRepeat
 func (t *tx) isRecentRepeat() bool {
 	at := t.Log().At(furl.Seq(t.Log().Len())).At
 	age := t.all.Options().Now().Sub(at)
-	return age <= maxRepeat && (t.opened || age >= maxInFlightElsewhere || t.all.RecordedByEnded(at))
+	return age <= maxRepeat && (t.opened || age >= maxInFlightElsewhere || t.all.OthersHaveEnded(at))
 }
 
 // awaitsReply reports whether the session has no reply and may continue with

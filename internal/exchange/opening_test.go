@@ -37,7 +37,7 @@ func (o *openings) restart() {
 	o.all = all
 }
 
-// restartAlone goes on as a process that knows that the others have ended.
+// restartAlone is restart with a process that knows that the others have ended.
 func (o *openings) restartAlone() {
 	o.now = o.now.Add(time.Millisecond)
 	o.store = alone{o.store, o.now}

@@ -24,9 +24,9 @@ import (
 //     session's newest message of the client, the request continues that with at most one
 //     reply, its instructions and tools are the same, and no other session has such a run.
 //
-// Sessions in memory are compared, which were used recently. If none has such a run, the
-// sessions of the store that were used last are read and compared too: an agent may be
-// resumed after a restart of the process.
+// First the sessions in memory are compared. If none has such a run, the stored sessions
+// that were used last are read and compared too, because an agent may be resumed after a
+// restart of the process.
 
 const (
 	// maxListed is how many stored sessions are looked at, and maxOpened and maxOpenedBytes
@@ -148,6 +148,7 @@ func (a *Sessions) listNewest(ctx context.Context) ([]storage.SessionInfo, error
 			return nil, fmt.Errorf("list newest sessions: %w", err)
 		}
 		if info.Hint == "" && info.Messages >= ownMessages {
+			info.Meta = storage.Meta{Format: info.Format, Client: info.Client} // no titles and notes in memory
 			n.list = append(n.list, info)
 		}
 	}

@@ -102,6 +102,7 @@ func (a *shared) Deleted(key furl.SessionKey) {
 	a.decodes.clear() // it may hold the session's texts
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	delete(a.newest, key.Tenant)
 	for k, v := range a.hints {
 		if v == key.Session && k.tenant == key.Tenant {
 			delete(a.hints, k)

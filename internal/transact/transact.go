@@ -50,9 +50,9 @@ type Sessions[Session any] interface {
 	// MetaOf returns the metadata of a session without reading its records, zero if
 	// the session does not exist.
 	MetaOf(ctx context.Context, id furl.SessionID) (storage.Meta, error)
-	// RecordedByEnded reports whether all processes that used the store at this time have ended,
-	// so that none is recording a reply to a request of that time.
-	RecordedByEnded(at time.Time) bool
+	// OthersHaveEnded reports whether all other processes that used the store at a time have
+	// ended, so that none of them is recording a reply to a request of that time.
+	OthersHaveEnded(at time.Time) bool
 	// RecordOverflow records that a model's provider has refused a prompt of about so
 	// many tokens as too long. It returns the context window to plan with before the
 	// prompt is sent again: the limit that the provider reported, else a little less
