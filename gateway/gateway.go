@@ -189,7 +189,7 @@ type Options struct {
 	Version string
 	// Logger logs each request, never its contents. If nil, nothing is logged.
 	Logger *slog.Logger
-	// Now is the clock. If nil, time.Now.
+	// Now is the clock, called by several goroutines at once. If nil, time.Now.
 	Now func() time.Time
 }
 

@@ -84,7 +84,7 @@ type Options struct {
 	// Poll is how often Watch polls for records of other processes if the store
 	// cannot notify. If zero, defaults to one second.
 	Poll time.Duration
-	// Now is the clock. If nil, defaults to time.Now.
+	// Now is the clock, called by several goroutines at once. If nil, defaults to time.Now.
 	Now func() time.Time
 	// NewID returns ids for new sessions. If nil, ids are random.
 	NewID func() furl.SessionID

@@ -46,7 +46,7 @@ type Options struct {
 	// deltas. The same seed and the same requests in the same order give the
 	// same answers.
 	Seed uint64
-	// Now is the clock. If nil, time.Now.
+	// Now is the clock, called by several goroutines at once. If nil, time.Now.
 	Now func() time.Time
 	// Wait sleeps, or returns early when the context ends. If nil, a timer is
 	// used.

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,8 +47,9 @@ func newFixture(t testing.TB, o Options) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	at := time.Date(2026, 10, 1, 8, 0, 0, 0, time.UTC)
-	all, err := session.New(store, &session.Options{Now: func() time.Time { at = at.Add(time.Minute); return at }})
+	begin := time.Date(2026, 10, 1, 8, 0, 0, 0, time.UTC)
+	var minutes atomic.Int64
+	all, err := session.New(store, &session.Options{Now: func() time.Time { return begin.Add(time.Duration(minutes.Add(1)) * time.Minute) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ import (
 type Options struct {
 	// Version is furl's version, which the page shows.
 	Version string
-	// Now is the clock. If nil, time.Now.
+	// Now is the clock, called by several goroutines at once. If nil, time.Now.
 	Now func() time.Time
 	// Logger logs failures, never message content. If nil, nothing is logged.
 	Logger *slog.Logger
