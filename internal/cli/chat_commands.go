@@ -117,17 +117,17 @@ type screen struct {
 	color bool
 }
 
-// furl runs a command of furl on the session.
-func (c *conversation) furl(x *slashRun, args ...string) chat.Reply {
+// furl runs a command of furl on the session. name is the command's name, with that of
+// a subcommand, and args are its own flags and arguments. The flags of the chat that
+// choose the store and the configuration are put between them, because args may have a
+// "--", after which nothing is a flag.
+func (c *conversation) furl(x *slashRun, name string, args ...string) chat.Reply {
 	out := &screen{cols: x.width, color: c.color}
 	cmd := root(c.f.program)
-	cmd.SetArgs(args)
+	cmd.SetArgs(slices.Concat(strings.Fields(name), c.f.given(), args))
 	cmd.SetIn(strings.NewReader(""))
 	cmd.SetOut(out)
 	cmd.SetErr(out)
-	if c.f.storeFlags.config != "" {
-		cmd.SetArgs(append(slices.Clone(args), "--config", c.f.storeFlags.config))
-	}
 	err := cmd.ExecuteContext(context.WithValue(x, openKey{}, c))
 	id := string(c.session().ID())
 	r := chat.Reply{Text: strings.TrimRight(asSlash(out.String(), id), "\n")}
@@ -156,7 +156,7 @@ var mentioned = regexp.MustCompile(`\bfurl (context|summary|edit-summary|search|
 // furlCommand runs the command of furl with the session and the arguments.
 func furlCommand(name string) func(*conversation, *slashRun) chat.Reply {
 	return func(c *conversation, x *slashRun) chat.Reply {
-		return c.furl(x, append([]string{name, "--", string(c.session().ID())}, x.args...)...)
+		return c.furl(x, name, append([]string{"--", string(c.session().ID())}, x.args...)...)
 	}
 }
 
@@ -238,7 +238,7 @@ func (c *conversation) summaries(x *slashRun) chat.Reply {
 	case "":
 		return c.furl(x, "summary", id)
 	case "approve", "refuse":
-		return c.furl(x, "summary", x.text, id)
+		return c.furl(x, "summary "+x.text, id)
 	}
 	return chat.Reply{Err: fmt.Errorf("invalid argument %q: expected approve or refuse", x.text)}
 }

@@ -112,7 +112,7 @@ func (c *conversation) startModel() (agent.Model, error) {
 		}
 		c.notices = append(c.notices, "No key in ANTHROPIC_API_KEY or OPENAI_API_KEY, and no chat.models in the configuration: a simulated model replies. It calls tools and writes placeholder text.")
 	}
-	m, stop, err := c.f.simulatedChat()
+	m, stop, err := c.f.simulatedChat(c.dir)
 	if err != nil {
 		return m, err
 	}

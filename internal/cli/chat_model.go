@@ -94,10 +94,11 @@ func agentModel(m config.ChatModel) agent.Model {
 // simPace is the time between two events of the simulated model's stream.
 const simPace = 5 * time.Millisecond
 
-// simulatedChat starts a simulated provider and returns the model to reach it.
-func (f *chatFlags) simulatedChat() (m agent.Model, stop func(), err error) {
+// simulatedChat starts a simulated provider, which knows the working folder, and returns the model to reach it.
+func (f *chatFlags) simulatedChat(dir string) (m agent.Model, stop func(), err error) {
 	var player sim.Player = sim.NewAgent(&sim.AgentOptions{
-		Steps: 3, Only: []string{"list_files", "read_file", "search_files"}, Arguments: simArguments,
+		Steps: 3, Only: []string{"list_files", "read_file", "search_files"},
+		Arguments: func(tool string, _ int) []byte { return simArguments(dir, tool) },
 	})
 	pace := simPace
 	if f.script != "" {
@@ -117,15 +118,15 @@ func (f *chatFlags) simulatedChat() (m agent.Model, stop func(), err error) {
 	return agent.Model{Format: furl.FormatAnthropic, ID: cmp.Or(f.model, simulatedModel), BaseURL: url, Key: "simulated"}, stop, nil
 }
 
-// simArguments returns the arguments of the simulated model's calls.
-func simArguments(tool string, step int) []byte {
+// simArguments returns the arguments of the simulated model's calls in a working folder.
+func simArguments(dir, tool string) []byte {
 	switch tool {
 	case "list_files":
 		return []byte(`{"path":"."}`)
 	case "search_files":
 		return []byte(`{"pattern":"func"}`)
 	case "read_file":
-		names, err := os.ReadDir(".")
+		names, err := os.ReadDir(dir)
 		if err != nil {
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -46,6 +47,26 @@ func untilSignal() (ctx context.Context, stop context.CancelFunc) {
 	return ctx, cancel
 }
 
+// absoluteEnvironment makes the paths in furl's environment variables absolute. Programs
+// that furl starts, such as agents, tools and MCP servers, read the same variables in
+// other folders.
+func absoluteEnvironment() error {
+	for _, name := range []string{"FURL_DATA", "FURL_CONFIG", "FURL_STORE"} {
+		value := os.Getenv(name)
+		if value == "" || filepath.IsAbs(value) || strings.Contains(value, "://") {
+			continue
+		}
+		path, err := filepath.Abs(value)
+		if err == nil {
+			err = os.Setenv(name, path)
+		}
+		if err != nil {
+			return fmt.Errorf("$%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // program is shared by all commands.
 type program struct {
 	policies *policy.Set     // that flags and configuration can name; nil: the presets
@@ -68,6 +89,10 @@ func (p program) policyNames() []string { return p.set().Names() }
 func Main(args []string, policies *policy.Set, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := untilSignal()
 	defer stop()
+	if err := absoluteEnvironment(); err != nil {
+		complain(errs, err)
+		return exitFailed
+	}
 	audited := new(auditedCommand)
 	cmd := root(program{policies, audited})
 	buffered := newOutput(out)

@@ -47,6 +47,18 @@ func (f *storeFlags) add(cmd *cobra.Command) {
 	f.notes = cmd.ErrOrStderr
 }
 
+// given returns the flags that choose the store and the configuration as they were given
+// on the command line, for another command of furl.
+func (f *storeFlags) given() (args []string) {
+	if f.config != "" {
+		args = append(args, "--config="+f.config)
+	}
+	if f.place != "" {
+		args = append(args, "--store="+f.place)
+	}
+	return args
+}
+
 // addTenant adds the flag for the sessions of a tenant.
 func (f *storeFlags) addTenant(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.tenant, "tenant", localName, "use the sessions of this `tenant` of a gateway (see furl tenants)")
