@@ -19,6 +19,8 @@ import (
 // summary with that condenseId is in the file, and a message with a
 // truncationParent while the marker with that truncationId is
 // (RooCodeInc/Roo-Code, src/core/condense and src/core/context-management).
+// Since 2026 a summary is a message of the user, and Roo Code sends only what
+// follows the last one, whatever the messages before it are tagged with.
 // The importer turns summaries and markers that hide something into
 // reductions, and the hidden messages become visible again after a rewind to
 // before them. Cline's histories have the same form without hiding.
@@ -87,6 +89,7 @@ type rooMessage struct {
 	summary string // the condenseId of a summary
 	marker  string // the truncationId of a marker
 	parents [2]string
+	unsent  bool // a marker that was never sent
 
 	cut *rooCut // the reduction that shows it
 	ref ref
@@ -124,6 +127,7 @@ func readRoo(in *input) ([]*Session, error) {
 		in.skip(0, "after message %d: %v", len(msgs), err)
 	}
 	events := readRooEvents(in)
+	startAfresh(msgs)
 	cuts := findCuts(in, msgs)
 	for _, c := range cuts {
 		c.place(msgs, events)
@@ -150,7 +154,7 @@ func readRooMessage(in *input, index int, raw []byte) (rooMessage, bool) {
 	}
 	m.parts = slices.DeleteFunc(m.parts, func(p part) bool { return !sendable(p.typ) })
 	if o.flag("isSummary") {
-		m.summary = o.str("condenseId")
+		m.summary = cmp.Or(o.str("condenseId"), "message "+strconv.Itoa(index))
 	}
 	if o.flag("isTruncationMarker") {
 		m.marker = o.str("truncationId")
@@ -221,6 +225,52 @@ func headline(text string) string {
 		return string(letters[:79]) + "…"
 	}
 	return text
+}
+
+// startAfresh sets the parents of messages to what Roo Code does if the last
+// summary is a message of the user: it sends that summary and what follows it.
+// A summary tags everything before it, so a marker before it without a tag was
+// added later, and was never sent. A marker after it is sent even if all that
+// it hid is before it, and is a message then.
+func startAfresh(msgs []rooMessage) {
+	last := len(msgs) - 1
+	for last >= 0 && msgs[last].summary == "" {
+		last--
+	}
+	if last < 0 || msgs[last].role != "user" {
+		return
+	}
+	summaries, markers := make(map[string]bool), make(map[string]bool)
+	for i := range last {
+		m := &msgs[i]
+		if m.summary != "" {
+			summaries[m.summary] = true
+		}
+		if m.marker != "" {
+			markers[m.marker] = true
+		}
+	}
+	hides := make(map[string]bool) // markers that hide something after the summary
+	for i := range msgs {
+		switch m := &msgs[i]; {
+		case i >= last:
+			m.parents[0] = ""
+			if markers[m.parents[1]] {
+				m.parents[1] = ""
+			}
+			hides[m.parents[1]] = true
+		case summaries[m.parents[0]] || m.parents[0] == msgs[last].summary:
+		case m.marker != "":
+			m.marker, m.unsent = "", true
+		default:
+			m.parents[0] = msgs[last].summary
+		}
+	}
+	for i := last; i < len(msgs); i++ {
+		if m := &msgs[i]; m.marker != "" && !hides[m.marker] {
+			m.marker = ""
+		}
+	}
 }
 
 // findCuts finds the summaries and markers that hide something. Each parent
@@ -328,7 +378,7 @@ func sayRoo(b *builder, msgs []rooMessage, cuts []*rooCut) {
 		if m.role == "user" {
 			model = cmp.Or(rooModel(m.parts), model)
 		}
-		if raw := spliced(m.role, m.parts); m.cut == nil && raw != nil {
+		if raw := spliced(m.role, m.parts); m.cut == nil && !m.unsent && raw != nil {
 			if m.role == "assistant" {
 				b.reply(m.at, furl.Exchange{Model: model})
 			}
