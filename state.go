@@ -537,15 +537,17 @@ type Effect struct {
 	Messages []Seq
 	// From and To are when the first and last of them were recorded.
 	From, To time.Time
-	// Blocks show another text in place, or nothing; Chars is how many
+	// Blocks show another text in place than before, or nothing; Chars is how many
 	// characters shorter that is.
 	Blocks, Chars int
-	// Tokens is the recorded size of all that, as counted.
+	// Tokens is the recorded size of all that, as counted. Of a block that showed
+	// another text in place before, it is the size of that text.
 	Tokens int
 }
 
 // Effect returns what the reduction would newly hide on the path, or why it
-// cannot be applied.
+// cannot be applied. A block that shows a text in place counts again if another text
+// replaces it, as when a mask replaces a clip.
 func (s *State) Effect(red *Reduction) (Effect, error) {
 	var e Effect
 	l, labels, err := s.resolve(s.head+1, red)
@@ -557,15 +559,18 @@ func (s *State) Effect(red *Reduction) (Effect, error) {
 		_, marks := show.(Mark)
 		in, _ := show.(In)
 		s.cover.within(p.lo, p.hi, func(iv interval) bool {
-			if s.isMark(iv.label) || !marks && iv.label != 0 {
+			if s.isMark(iv.label) {
 				return true // it was hidden before
 			}
-			e.Tokens += s.tokensIn(iv.lo, iv.hi)
 			if !marks {
-				e.Blocks += iv.hi - iv.lo
-				e.Chars += s.shorter(iv.lo, iv.hi, in.Text)
+				var was Show // nil: as recorded
+				if iv.label != 0 {
+					was = s.show(iv.label)
+				}
+				s.effectInPlace(&e, iv, was, in)
 				return true
 			}
+			e.Tokens += s.tokensIn(iv.lo, iv.hi)
 			for i := s.msgAt(iv.lo); i < len(s.msgs) && s.base[i] < iv.hi; i++ {
 				if s.base[i] < iv.lo {
 					continue
@@ -582,20 +587,30 @@ func (s *State) Effect(red *Reduction) (Effect, error) {
 	return e, nil
 }
 
-// shorter is by how many characters a text is shorter than the words of the
-// blocks that it represents, one by one.
-func (s *State) shorter(lo, hi int, text string) int {
-	n, shown := 0, utf8.RuneCountInString(text)
-	for ord := lo; ord < hi; ord++ {
+// effectInPlace adds to e what showing a text, or nothing, in place of a range of blocks
+// hides. was is what the range shows before it.
+func (s *State) effectInPlace(e *Effect, iv interval, was Show, in In) {
+	before, replaces := was.(In)
+	if _, gone := was.(Gone); gone || replaces && before.Text == in.Text {
+		return // it changes nothing
+	}
+	shown := utf8.RuneCountInString(in.Text)
+	e.Blocks += iv.hi - iv.lo
+	if replaces {
+		e.Tokens += (iv.hi - iv.lo) * before.Tokens
+		e.Chars += (iv.hi - iv.lo) * max(0, utf8.RuneCountInString(before.Text)-shown)
+		return
+	}
+	e.Tokens += s.tokensIn(iv.lo, iv.hi)
+	for ord := iv.lo; ord < iv.hi; ord++ {
 		if b := s.block(ord); b != nil {
 			chars := utf8.RuneCountInString(b.Text)
 			if b.Kind == KindCall {
 				chars += utf8.RuneCount(b.Args)
 			}
-			n += max(0, chars-shown)
+			e.Chars += max(0, chars-shown)
 		}
 	}
-	return n
 }
 
 // Memo returns what the caller's package keeps with the state under a key of a

@@ -3,6 +3,7 @@ package furl
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -395,6 +396,23 @@ func TestEffect(t *testing.T) {
 	add(truncation(2, 4))
 	if e, err = log.State().Effect(truncation(2, 5)); err != nil || !slices.Equal(e.Messages, []Seq{5}) || e.Tokens != 10 {
 		t.Errorf("what is hidden already counts again: %+v, %v", e, err)
+	}
+	// A mask over a clip counts by what the clip showed.
+	shows := func(text string) *Reduction {
+		return &Reduction{Stage: "mask", Items: []Item{{Spans: []Span{{Pos{Msg: 7}, Pos{Msg: 7}}}, Show: In{Text: text, Tokens: len(text)}}}}
+	}
+	for _, tt := range []struct {
+		text string
+		want Effect
+	}{
+		{"héll", Effect{Blocks: 1, Chars: 1, Tokens: 10}},
+		{"h", Effect{Blocks: 1, Chars: 3, Tokens: 5}},
+		{"h", Effect{}},
+	} {
+		if e, err = log.State().Effect(shows(tt.text)); err != nil || !reflect.DeepEqual(e, tt.want) {
+			t.Errorf("effect of %q: %+v, %v; want %+v", tt.text, e, err, tt.want)
+		}
+		add(shows(tt.text))
 	}
 	if _, err := log.State().Effect(truncation(3, 3)); err == nil {
 		t.Error("a mark may split a step")

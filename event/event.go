@@ -75,8 +75,8 @@ type Skipped struct {
 // Warning tells a person about how a policy works here.
 type Warning furl.Warning
 
-// Restored tells that hidden blocks show as recorded again. Reduction is the
-// one that was lifted, 0 when blocks were opened through all of them.
+// Restored tells that a restoration shows hidden blocks again: as recorded, or as an older
+// reduction shows them. Reduction is the one that was undone, 0 if blocks were expanded.
 type Restored struct {
 	Reduction furl.Seq `json:"reduction_id"`
 	Tokens    int      `json:"tokens"`

@@ -197,6 +197,17 @@ func TestEventsOfReductions(t *testing.T) {
 	if got, want := last()[0], (event.Masked{Reduction: masked, Count: 1, Chars: 4, TokensFreed: 6}); got != event.Event(want) {
 		t.Errorf("a mask is %+v, want %+v", got, want)
 	}
+	again := &furl.Reduction{Stage: "mask", Before: 114, After: 112, Items: []furl.Item{
+		{Spans: span(3, 3), Show: furl.In{Text: "", Tokens: 2}},
+	}}
+	over := s.add(again)
+	if got, want := last()[0], (event.Masked{Reduction: over, Count: 1, Chars: 1, TokensFreed: 2}); got != event.Event(want) {
+		t.Errorf("a mask over a mask is %+v, want %+v", got, want)
+	}
+	s.add(&furl.Restoration{Of: over})
+	if got, want := last()[0], (event.Restored{Reduction: over, Tokens: 4}); got != event.Event(want) {
+		t.Errorf("undoing it is %+v, want the text of the first: %+v", got, want)
+	}
 	first := truncation(2, 4)
 	first.Stage = "evict"
 	s.add(first)

@@ -148,8 +148,8 @@ func ofTakeover(s *furl.State, t *furl.Takeover, limit int) []Event {
 	return events
 }
 
-// restored is the size, in the provider's tokens, of the blocks that a
-// restoration shows again as recorded.
+// restored is the size, in the provider's tokens, of what a restoration shows again:
+// blocks as recorded, or the text that an older reduction shows in place of a block.
 func restored(s *furl.State, res *furl.Restoration) (int, error) {
 	after, err := s.With(res)
 	if err != nil {
@@ -160,8 +160,13 @@ func restored(s *furl.State, res *furl.Restoration) (int, error) {
 		seq, m := s.Message(i)
 		for b := range m.Blocks {
 			p := furl.Pos{Msg: seq, Block: b}
-			if by := s.ShownBy(p); by != 0 && after.ShownBy(p) == 0 {
+			by, now := s.ShownBy(p), after.ShownBy(p)
+			switch {
+			case by == 0 || by == now:
+			case now == 0:
 				counted[by] += m.Blocks[b].Tokens
+			default:
+				counted[by] += inPlace(after, now, p)
 			}
 		}
 	}
@@ -171,4 +176,29 @@ func restored(s *furl.State, res *furl.Restoration) (int, error) {
 		n += scaled(red.Reduction, tokens)
 	}
 	return n, nil
+}
+
+// inPlace is the counted size of the text that a reduction shows in place of a block, 0
+// if a mark replaces the block.
+func inPlace(s *furl.State, by furl.Seq, p furl.Pos) int {
+	red, ok := s.Reduction(by)
+	if !ok {
+		return 0 // blocks were expanded
+	}
+	for _, item := range red.Items {
+		in, ok := item.Show.(furl.In)
+		if !ok {
+			continue
+		}
+		for _, sp := range item.Spans {
+			if !before(p, sp.First) && !before(sp.Last, p) {
+				return in.Tokens
+			}
+		}
+	}
+	return 0
+}
+
+func before(a, b furl.Pos) bool {
+	return cmp.Or(cmp.Compare(a.Msg, b.Msg), cmp.Compare(a.Block, b.Block)) < 0
 }
