@@ -105,7 +105,7 @@ func truncation(from, to furl.Seq) *furl.Reduction {
 // names gives the names of what a path's records mean.
 func names(t *testing.T, log *furl.Log, head furl.Seq) []string {
 	t.Helper()
-	moments, err := event.Timeline(log, head, 200)
+	moments, err := event.Timeline(log, 0, head, 200)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestTimeline(t *testing.T) {
 		s.tell()
 		before := s.log.Head()
 		red := s.add(truncation(2, 4))
-		moments, err := event.Timeline(s.log, s.log.Head(), 200)
+		moments, err := event.Timeline(s.log, 0, s.log.Head(), 200)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestTimeline(t *testing.T) {
 		s := story{t, furl.NewLog()}
 		s.tell()
 		s.add(&furl.Exchange{Plan: []furl.PlanStep{{Stage: event.StageOverflow, Skipped: "too long", Before: 1200, After: 1000}, {Stage: "mask"}}})
-		moments, err := event.Timeline(s.log, s.log.Head(), 0)
+		moments, err := event.Timeline(s.log, 0, s.log.Head(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestEventsOfReductions(t *testing.T) {
 	s.tell()
 	last := func() []event.Event {
 		t.Helper()
-		moments, err := event.Timeline(s.log, s.log.Head(), 200)
+		moments, err := event.Timeline(s.log, 0, s.log.Head(), 200)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +247,7 @@ func TestTimelineOfAnUnknownRecord(t *testing.T) {
 	log := story{t, furl.NewLog()}
 	log.tell()
 	for _, seq := range []furl.Seq{5, 99, math.MaxUint64} {
-		if _, err := event.Timeline(log.log, seq, 0); !errors.Is(err, furl.ErrNotOnPath) {
+		if _, err := event.Timeline(log.log, 0, seq, 0); !errors.Is(err, furl.ErrNotOnPath) {
 			t.Errorf("timeline to %d: %v, want ErrNotOnPath", seq, err)
 		}
 	}

@@ -266,6 +266,12 @@ type judgeStand struct {
 	definitions bool
 	defined     int
 
+	// compare, if not nil, replaces the check of the bytes: it gets each request of the client,
+	// what the provider got, and its reply.
+	compare func(asked []byte, got [][]byte, reply []byte)
+	// noSummaries turns off the gateway's own requests for summaries.
+	noSummaries bool
+
 	mu       sync.Mutex
 	now      time.Time
 	got      [][]byte  // what the provider got since the client's newest request
@@ -297,7 +303,7 @@ func (st *judgeStand) start(t *testing.T) {
 	if st.sessions, err = session.New(st.store, &st.options); err != nil {
 		t.Fatal(err)
 	}
-	g, err := gateway.New(st.sessions, gateway.Upstreams{Anthropic: st.up, OpenAI: st.up}, &gateway.Options{Now: st.clock})
+	g, err := gateway.New(st.sessions, gateway.Upstreams{Anthropic: st.up, OpenAI: st.up}, &gateway.Options{Now: st.clock, Summaries: gateway.SummaryOptions{Off: st.noSummaries}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -383,6 +389,8 @@ func (st *judgeStand) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer st.mu.Unlock()
 	if st.definitions {
 		st.sameDefinitions(whole)
+	} else if st.compare != nil {
+		st.compare(whole, st.got, body)
 	} else if want := st.answered.Sum(nil); !bytes.Equal(want, sum(body)) {
 		return nil, fmt.Errorf("request %d: the client gets %d bytes that are not what the provider sent", st.requests, len(body))
 	}

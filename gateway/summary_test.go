@@ -171,7 +171,7 @@ func TestSummaries(t *testing.T) {
 					}
 				})
 				t.Run("C7 the events tell of it", func(t *testing.T) {
-					moments, err := event.Timeline(sessiontest.Log(t, s), s.Head(), s.Context("").Limit)
+					moments, err := event.Timeline(sessiontest.Log(t, s), 0, s.Head(), s.Context("").Limit)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -61,7 +61,7 @@ func (o Graduated) build(name string, in *building) furl.Policy {
 	if !isOn(o.Enabled, true) {
 		return none{}.build(name, in)
 	}
-	budget := inputBudget{o.MaxInputChars, o.MaxInputTokens}
+	budget := inputBudget{cmp.Or(in.InputChars, o.MaxInputChars), o.MaxInputTokens}
 	keep := cmp.Or(o.KeepSteps, 4)
 	p := &Pipeline{
 		Label:   name,

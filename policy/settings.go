@@ -19,6 +19,9 @@ type Settings struct {
 	// Threshold, if not zero, replaces the threshold of policies that have one:
 	// sliding-window, compaction, rolling, and pipelines with a Threshold.
 	Threshold float64
+	// InputChars, if not zero, replaces the budget of the preset graduated (M): the
+	// largest input in characters.
+	InputChars int
 	// Summarizer writes the summaries of policies that show them. If nil,
 	// plans contain no new summaries (C, T).
 	Summarizer Summarizer

@@ -113,6 +113,11 @@ func (s *Session) budgetFor(in transact.Prompt) (furl.Budget, *furl.View, preamb
 	if in.Window > 0 && (m.Window == 0 || in.Window < m.Window) {
 		m.Window, m.WindowAssumed = in.Window, false
 	}
+	whole := policy.NewBudget(m, 0)
+	budgeted := in.Budget > 0 && (m.Window == 0 || in.Budget < whole.Room())
+	if budgeted {
+		m.Window, m.WindowAssumed = in.Budget, false
+	}
 	s.sizes.update(s.log, s.models())
 	life := in.Cache.Lifetime
 	if life == 0 && s.sizes.hourly {
@@ -126,6 +131,9 @@ func (s *Session) budgetFor(in transact.Prompt) (furl.Budget, *furl.View, preamb
 	if in.MaxTokens > 0 && in.MaxTokens < b.Reserve || s.all.outputCounts(in.Model) && in.MaxTokens > b.Reserve {
 		b.Reserve = in.MaxTokens
 	}
+	if budgeted {
+		b.Reserve = 0
+	}
 	b.Counter, b.Recall = counter, s.hasRecall() || offersRecall(in.Preamble)
 	b.Force = in.Force || in.Refused != nil
 	b = s.sizes.budget(v, in.Model, b, counted.Part, partOfTail(in.Tail, counter))
@@ -137,7 +145,7 @@ func (s *Session) budgetFor(in transact.Prompt) (furl.Budget, *furl.View, preamb
 	}
 	b.Now = in.Now
 	if b.Now.IsZero() {
-		b.Now = s.all.o.Now()
+		b.Now = s.now()
 	}
 	s.setCached(&b, in)
 	if l := s.sizes.last; l != nil && !l.Preamble.IsZero() && !in.Digest.IsZero() && l.Preamble != in.Digest {
@@ -374,7 +382,7 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 	}
 	head, hasReply := s.log.Head(), s.hasReplyOfClient(sent.Head, reply)
 	if head != sent.Head {
-		r, err := s.log.Rewind(sent.Head, s.all.o.Now(), furl.Upstream)
+		r, err := s.log.Rewind(sent.Head, s.now(), furl.Upstream)
 		if err != nil {
 			return false, err
 		}
@@ -413,8 +421,8 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 	return true, nil
 }
 
-// recordExchange records the exchange of a fit.
-func (s *Session) recordExchange(ctx context.Context, sent *Fit, reply *protocol.Reply) error {
+// exchangeOf returns the exchange of a fit, without the bodies of its request.
+func exchangeOf(sent *Fit, reply *protocol.Reply) *furl.Exchange {
 	ex := &furl.Exchange{
 		Model: sent.Model, Preamble: sent.preamble, View: sent.prefix, Thinking: sent.thinking,
 		Usage: price.Billed(&sent.Budget.Model, reply.Usage), Passes: reply.Passes, ResponseID: reply.ID, Stop: reply.Stop,
@@ -423,6 +431,12 @@ func (s *Session) recordExchange(ctx context.Context, sent *Fit, reply *protocol
 	if reply.Complete && ex.Stop == "" {
 		ex.Stop = furl.StopUnstated
 	}
+	return ex
+}
+
+// recordExchange records the exchange of a fit.
+func (s *Session) recordExchange(ctx context.Context, sent *Fit, reply *protocol.Reply) error {
+	ex := exchangeOf(sent, reply)
 	s.describeRequest(ctx, ex, sent)
 	s.sizes.update(s.log, s.models())
 	r, err := s.log.Append(s.log.Head(), sent.At, furl.Furl, ex)

@@ -32,7 +32,7 @@ func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session
 	}
 
 	meta.ForkOf, meta.ForkAt, meta.Hint = of.key.Session, at, ""
-	meta.Imported, meta.Recorded, meta.Ledger, meta.Waiting = 0, time.Time{}, nil, nil
+	meta.Imported, meta.Recorded, meta.Ledger, meta.Waiting, meta.Awaited = 0, time.Time{}, nil, nil, nil
 	s := a.Create(meta)
 	err = s.update(ctx, onDisk, func() error {
 		if s.log.Len() > 0 {

@@ -49,6 +49,8 @@ func (s *Session) prepare(ctx context.Context, p *preparation, now time.Time, as
 	}
 	var fit *Fit
 	d, err := s.draft(func() error {
+		s.at = p.Now
+		defer func() { s.at = time.Time{} }()
 		in, err := s.appendRequest(p)
 		if err != nil {
 			return err
@@ -90,6 +92,8 @@ func (s *Session) planWithModel(ctx context.Context, p *preparation) (*modelPlan
 	var a modelPlan
 	var state *furl.State
 	d, err := s.draft(func() error {
+		s.at = p.Now
+		defer func() { s.at = time.Time{} }()
 		in, err := s.appendRequest(p)
 		if err != nil || in.DryRun {
 			return err

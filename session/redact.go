@@ -428,7 +428,7 @@ func (d *redactor) message(m *furl.Message, change func(string) string) (*furl.M
 // meta returns redacted metadata.
 func (d *redactor) meta(m *storage.Meta) (_ *storage.Meta, err error) {
 	own := m.Clone()
-	own.Redactions = nil
+	own.Redactions, own.Awaited = nil, nil
 	if own.Waiting, err = d.waiting(m.Waiting); err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (s *Session) hasReplyOfClient(after furl.Seq, reply *protocol.Reply) bool {
 // returnTo continues the conversation from a record that was the head before, also
 // inside a step. furl.Log.Rewind would go to the start of the step.
 func (s *Session) returnTo(head furl.Seq) error {
-	r := furl.Record{Seq: furl.Seq(s.log.Len() + 1), Parent: head, At: s.all.o.Now(), By: furl.Upstream, Body: &furl.Head{From: s.log.Head()}}
+	r := furl.Record{Seq: furl.Seq(s.log.Len() + 1), Parent: head, At: s.now(), By: furl.Upstream, Body: &furl.Head{From: s.log.Head()}}
 	if err := s.log.Load([]furl.Record{r}); err != nil {
 		return fmt.Errorf("return to record %d: %w", head, err)
 	}

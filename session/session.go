@@ -28,6 +28,7 @@ type Session struct {
 	meta          storage.Meta
 	newMeta       *storage.Meta // to be stored with the current change
 	newContents   [][]byte      // to be stored with the current change
+	at            time.Time     // of the current change; zero: by the clock
 	lists         []knownLists  // of requests, most recently used first
 	info          storage.SessionInfo
 	stale         bool          // the store may have more records than log
@@ -275,9 +276,17 @@ func (s *Session) appended(b *storage.Batch) {
 	}
 }
 
+// now returns the time of the current change.
+func (s *Session) now() time.Time {
+	if !s.at.IsZero() {
+		return s.at
+	}
+	return s.all.o.Now()
+}
+
 // appendRecord appends a record after the head.
 func (s *Session) appendRecord(by furl.Actor, body furl.Body) (furl.Record, error) {
-	r, err := s.log.Append(s.log.Head(), s.all.o.Now(), by, body)
+	r, err := s.log.Append(s.log.Head(), s.now(), by, body)
 	if err == nil {
 		s.sizes.recordAppended(r, s.log, s.models())
 	}
@@ -335,7 +344,7 @@ func (s *Session) appendMessages(ctx context.Context, after *furl.Seq, msgs []*f
 			if m.Role == furl.RoleAssistant {
 				by = furl.Upstream
 			}
-			r, err := s.log.Append(at, s.all.o.Now(), by, m)
+			r, err := s.log.Append(at, s.now(), by, m)
 			if err != nil {
 				return err
 			}

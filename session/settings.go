@@ -383,6 +383,13 @@ func (s *Session) policyName() string {
 	return s.all.live().Policy
 }
 
+// Policy returns the name of the session's policy.
+func (s *Session) Policy() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.policyName()
+}
+
 // sessionPolicy returns the session's policy. If it does not exist any more, plans returns
 // the default policy.
 func (s *Session) sessionPolicy() (furl.Policy, error) {

@@ -214,12 +214,23 @@ func (t *tx) AppendRedacted(m, form *furl.Message) (furl.Record, error) {
 
 // Rewind implements transact.Tx.
 func (t *tx) Rewind(to furl.Seq, by furl.Actor) (furl.Record, error) {
-	return t.s.log.Rewind(to, t.s.all.o.Now(), by)
+	return t.s.log.Rewind(to, t.s.now(), by)
 }
 
 // Observe implements transact.Tx.
 func (t *tx) Observe(ctx context.Context, sent *Fit, reply *protocol.Reply) (fresh bool, err error) {
 	return t.s.observe(ctx, sent, reply)
+}
+
+// Await implements transact.Tx.
+func (t *tx) Await(sent *Fit) error { return t.s.await(sent) }
+
+// Awaited implements transact.Tx.
+func (t *tx) Awaited() *Fit { return t.s.awaited() }
+
+// ObserveAwaited implements transact.Tx.
+func (t *tx) ObserveAwaited(ctx context.Context, sent *Fit, reply *protocol.Reply) error {
+	return t.s.observeAwaited(ctx, sent, reply)
 }
 
 // Measure implements transact.Tx.

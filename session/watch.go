@@ -12,6 +12,14 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
+// Events returns the events of the records of the path after a record. limit is the context
+// window in tokens.
+func (s *Session) Events(after furl.Seq, limit int) ([]event.Moment, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return event.Timeline(s.log, after, s.log.Head(), limit)
+}
+
 // Watch returns the records with numbers above after, with their effects on the
 // context: first the existing ones, then each as it is appended by any process. The
 // sequence ends without an error when ctx ends. Continue with the Seq of the last

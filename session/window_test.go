@@ -150,7 +150,7 @@ func TestConfiguredWindow(t *testing.T) {
 	if err := s.Observe(t.Context(), fit, &protocol.Reply{Format: furl.FormatAnthropic, Usage: furl.Usage{Input: fit.Plan.After}}); err != nil {
 		t.Fatal(err)
 	}
-	moments, err := event.Timeline(sessiontest.Log(t, s), s.Head(), s.Context("").Limit)
+	moments, err := event.Timeline(sessiontest.Log(t, s), 0, s.Head(), s.Context("").Limit)
 	if err != nil {
 		t.Fatal(err)
 	}

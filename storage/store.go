@@ -136,6 +136,9 @@ type Meta struct {
 	// Waiting is a summary that waits for a person's approval, in a form of
 	// package session; nil for none.
 	Waiting json.RawMessage `json:"waiting_summary,omitempty"`
+	// Awaited is what is known of a request whose reply the program has not told yet, in
+	// a form of package session; nil for none.
+	Awaited json.RawMessage `json:"awaited_reply,omitempty"`
 	// Ledger has the savings of the session's requests. It is nil for imported
 	// sessions, copies, and sessions recorded before it existed.
 	Ledger *Ledger `json:"ledger,omitempty"`

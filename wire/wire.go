@@ -40,6 +40,8 @@ type API interface {
 	CompactPath() string
 	// AsksCompaction reports whether a request to the other path asks for a compaction.
 	AsksCompaction(req *protocol.Request) bool
+	// DecodeUsage decodes the usage object of a response, in the provider's form.
+	DecodeUsage(usage []byte) (furl.Usage, furl.Passes, error)
 	// List returns the field of a request that contains its messages.
 	List() string
 

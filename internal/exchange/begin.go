@@ -46,6 +46,9 @@ type BeginOptions struct {
 	// Compact is set for a request for a compaction: the client's next request continues
 	// from its reply, and waits until that is recorded.
 	Compact bool
+	// Fitting is set for a program that sends the request itself, so that furl sees no
+	// reply to it.
+	Fitting *Fitting
 	// Peek records nothing. It is for requests that count the tokens of a prompt.
 	// Body has the session's existing reductions, and no new plan is made except
 	// for a dry run. Done and Drop do nothing.
@@ -63,7 +66,7 @@ type BeginOptions struct {
 //
 // The caller must end each exchange with Done or Drop.
 func (a *Sessions) Begin(ctx context.Context, req *protocol.Request, o BeginOptions) (*Exchange, error) {
-	x := &Exchange{Exchange: session.Exchange{Body: req.Body, Dry: o.DryRun}, all: a, original: req, req: req, hourCache: o.HourCache, compacts: o.Compact, holdsBilling: o.HoldBilling && !o.DryRun}
+	x := &Exchange{Exchange: session.Exchange{Body: req.Body, Dry: o.DryRun}, all: a, original: req, req: req, hourCache: o.HourCache, compacts: o.Compact, fitting: o.Fitting, holdsBilling: o.HoldBilling && !o.DryRun}
 	if o.Peek {
 		return a.peek(ctx, x, &o)
 	}
@@ -198,6 +201,9 @@ func (x *Exchange) prepareFirst(ctx context.Context, s *session.Session) error {
 	if err := x.all.findRedacted(ctx, s, x.incoming); err != nil {
 		return err
 	}
+	if err := x.recordAwaited(ctx, s); err != nil {
+		return err
+	}
 	return x.prepare(ctx, s, false)
 }
 
@@ -226,6 +232,7 @@ func (x *Exchange) preparation(s *session.Session, noModel, recorded bool) prepa
 	var planning time.Time
 	return preparation{
 		NoModel: noModel,
+		Now:     x.fitting.now(),
 		Append: func(st sessionTx) error {
 			if !x.stored {
 				x.Why = ""
@@ -247,6 +254,9 @@ func (x *Exchange) preparation(s *session.Session, noModel, recorded bool) prepa
 			x.Took.Encode += time.Since(planned)
 			if err == nil && recorded {
 				x.all.tx(s, st).trackPending(x)
+			}
+			if err == nil && x.fitting != nil {
+				err = st.Await(fit)
 			}
 			return err
 		},
@@ -286,7 +296,7 @@ func (x *Exchange) prompt(t *tx) transact.Prompt {
 		Model: x.req.Model, Preamble: x.req.Preamble, Digest: x.req.PreambleDigest, MaxTokens: x.req.MaxTokens,
 		Tail: x.req.Messages[len(x.req.Messages)-x.incoming.tailLen:], Refused: x.overflow, Window: x.window, ThinkingRefused: x.thinking,
 		DryRun: x.Dry || x.stored, Unbound: x.Dry && x.lacksRecallTools(t), Cache: wire.For(x.req.Format).CacheRequest(x.req),
-		HourCache: x.hourCache,
+		HourCache: x.hourCache, Budget: x.fitting.budget(), Adjust: x.fitting.adjust(),
 	}
 }
 

@@ -35,6 +35,7 @@ type Exchange struct {
 
 	hourCache protocol.HourCache // BeginOptions.HourCache
 	compacts  bool               // BeginOptions.Compact
+	fitting   *Fitting           // BeginOptions.Fitting
 	thread    *protocol.Thread   // of the request, nil if it has none
 	stored    bool               // the request continues a thread
 

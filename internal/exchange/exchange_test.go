@@ -534,7 +534,7 @@ func TestOverflow(t *testing.T) {
 		t.Error("an exchange recovered twice")
 	}
 	c.reply(x, text("done"))
-	moments, err := event.Timeline(sessiontest.Log(t, x.Session), x.Session.Head(), 0)
+	moments, err := event.Timeline(sessiontest.Log(t, x.Session), 0, x.Session.Head(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

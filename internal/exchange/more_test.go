@@ -110,7 +110,7 @@ func TestX3PreviewOfARestore(t *testing.T) {
 	if _, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: 1, DryRun: true}); !errors.Is(err, furl.ErrNotOnPath) {
 		t.Errorf("lifting a message gave %v, want ErrNotOnPath", err)
 	}
-	moments, err := event.Timeline(sessiontest.Log(t, s), s.Head(), s.Context("").Limit)
+	moments, err := event.Timeline(sessiontest.Log(t, s), 0, s.Head(), s.Context("").Limit)
 	if err != nil || len(moments) == 0 || moments[len(moments)-1].Record.Seq != did.Record {
 		t.Errorf("the timeline is %+v, %v; want the restoration last", moments, err)
 	}

@@ -88,7 +88,7 @@ func TestTakenOverReductions(t *testing.T) {
 		}
 		checked(t, other)
 	}
-	moments, err := event.Timeline(sessiontest.Log(t, s), s.Head(), s.Context("").Limit)
+	moments, err := event.Timeline(sessiontest.Log(t, s), 0, s.Head(), s.Context("").Limit)
 	if err != nil {
 		t.Fatal(err)
 	}

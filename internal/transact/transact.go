@@ -126,6 +126,12 @@ type Tx[Fit any] interface {
 	// Observe records the result of a request, as session.Session.Observe does. fresh
 	// is false if it was recorded before.
 	Observe(ctx context.Context, sent Fit, reply *protocol.Reply) (fresh bool, err error)
+	// Await keeps what Observe records of a request until its reply is known. Awaited
+	// returns it, nil if there is none or the session has continued since; ObserveAwaited
+	// records it with the reply.
+	Await(sent Fit) error
+	Awaited() Fit
+	ObserveAwaited(ctx context.Context, sent Fit, reply *protocol.Reply) error
 	// Measure sets the sizes of the context before and after a reduction that no
 	// policy has planned.
 	Measure(red *furl.Reduction)
@@ -147,6 +153,9 @@ type Preparation[Fit any] struct {
 	Prompt func(tx Tx[Fit]) Prompt
 	// Encode, if not nil, is called with the planned prompt.
 	Encode func(tx Tx[Fit], fit Fit) error
+	// Now is the time of the request and of its records. If zero, defaults to the clock's
+	// time.
+	Now time.Time
 	// NoModel disables summaries written by a model during the plan. AskModel is
 	// set if Prompt.Adjust sets a summarizer.
 	NoModel, AskModel bool
@@ -176,6 +185,9 @@ type Prompt struct {
 	// nil. Window is the context window by that error, 0 if unknown.
 	Refused *protocol.Overflow
 	Window  int
+	// Budget is the largest prompt in tokens, if that is less than the window leaves; 0:
+	// no such limit.
+	Budget int
 	// ThinkingRefused is set if the provider has refused thinking in the prompt. All
 	// of it is then left out, unless the session hides nothing and its policy never
 	// does.

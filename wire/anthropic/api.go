@@ -12,6 +12,9 @@ import (
 // Provider implements wire.API.
 func (codec) Provider() string { return "anthropic" }
 
+// DecodeUsage implements wire.API.
+func (codec) DecodeUsage(usage []byte) (furl.Usage, furl.Passes, error) { return DecodeUsage(usage) }
+
 // Path implements wire.API.
 func (codec) Path() string { return "/messages" }
 

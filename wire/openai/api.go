@@ -16,6 +16,20 @@ func (chat) Provider() string { return "openai" }
 // Provider implements wire.API.
 func (responses) Provider() string { return "openai" }
 
+// DecodeUsage implements wire.API.
+func (chat) DecodeUsage(usage []byte) (furl.Usage, furl.Passes, error) { return usageObject(usage) }
+
+// DecodeUsage implements wire.API.
+func (responses) DecodeUsage(usage []byte) (furl.Usage, furl.Passes, error) {
+	return usageObject(usage)
+}
+
+// usageObject decodes a usage object; requests of these APIs have one pass.
+func usageObject(usage []byte) (furl.Usage, furl.Passes, error) {
+	u, err := DecodeUsage(usage)
+	return u, nil, err
+}
+
 // Path implements wire.API.
 func (chat) Path() string { return "/chat/completions" }
 
