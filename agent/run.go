@@ -54,6 +54,9 @@ func (r *run) work(ctx context.Context, input []Input) error {
 			r.emit(Done{Stop: stop, MaxSteps: due})
 			return nil
 		}
+		if err := r.decideWaiting(ctx); err != nil {
+			return err
+		}
 		x, reply, err := r.exchange(ctx)
 		if err != nil {
 			return err

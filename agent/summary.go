@@ -33,6 +33,10 @@ type Summaries struct {
 	// discard it. It is not called for a summary that waits for approval because of
 	// the session's setting ask_first.
 	Review func(ctx context.Context, text string) (string, bool)
+	// Waiting, if not nil, is called before each request while a summary waits for
+	// approval because of the session's setting ask_first, in the goroutine that reads
+	// the events. It may decide with session.Session.DecideSummary.
+	Waiting func(ctx context.Context) error
 }
 
 // summarizer is the policy.Summarizer of one run.
@@ -118,6 +122,17 @@ func (r *run) prepareWaiting(ctx context.Context, x *request) error {
 	stage.Summarizer, stage.Memory = unreviewed{z}, r.o.WorkingMemory
 	if _, err = r.s.PrepareSummary(ctx, x.fit, stage); err != nil && ctx.Err() != nil {
 		return interruption(ctx)
+	}
+	return r.follow()
+}
+
+// decideWaiting lets the program decide about a summary that waits for approval.
+func (r *run) decideWaiting(ctx context.Context) error {
+	if r.o.Summaries.Waiting == nil || r.s.WaitingSummary() == nil {
+		return nil
+	}
+	if err := r.o.Summaries.Waiting(ctx); err != nil {
+		return err
 	}
 	return r.follow()
 }

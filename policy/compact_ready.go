@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -28,9 +27,7 @@ func (c *Compact) Prepare(ctx context.Context, s *furl.State, b furl.Budget) (*f
 // path, so that it can be recorded now, with its current number, sizes and time.
 // The error wraps furl.ErrNotOnPath if messages that it replaces are no longer on
 // the path. It is a Skip if some of them are now protected or kept, or if the
-// compaction no longer makes the view smaller. With Budget.Force, because a person has
-// approved the compaction, it may make the view larger: other markers may have replaced
-// its messages meanwhile.
+// compaction no longer makes the view smaller.
 func Commit(s *furl.State, b furl.Budget, red *furl.Reduction) (*furl.Reduction, error) {
 	v := s.View(b.Model)
 	effect, err := s.Effect(red)
@@ -51,9 +48,6 @@ func Commit(s *furl.State, b furl.Budget, red *furl.Reduction) (*furl.Reduction,
 	sum.Number, sum.Messages = nextNumber(s), len(effect.Messages)
 	late.Summary = &sum
 	late.Items = []furl.Item{{Spans: red.Items[0].Spans, Show: withRecord(m, sum.Text, &sum, b)}}
-	if b.Force {
-		return settleAnyway(s, v, b, &late)
-	}
 	return settle(s, v, b, &late)
 }
 
@@ -106,15 +100,6 @@ const editedModel = "edited"
 // settle returns the reduction with its current sizes and cost.
 func settle(s *furl.State, v *furl.View, b furl.Budget, red *furl.Reduction) (*furl.Reduction, error) {
 	r := &runner{plan: &furl.Plan{}, state: s, view: v, b: b, minGain: 1}
-	if err := r.take(red, &furl.PlanStep{}); err != nil {
-		return nil, err
-	}
-	return red, nil
-}
-
-// settleAnyway is settle for a reduction that may make the view larger.
-func settleAnyway(s *furl.State, v *furl.View, b furl.Budget, red *furl.Reduction) (*furl.Reduction, error) {
-	r := &runner{plan: &furl.Plan{}, state: s, view: v, b: b, minGain: math.MinInt}
 	if err := r.take(red, &furl.PlanStep{}); err != nil {
 		return nil, err
 	}

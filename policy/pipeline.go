@@ -68,7 +68,7 @@ func (p *Pipeline) fits() func(*furl.View, furl.Budget) bool {
 // the Summarizer; without one they are left out, and a summary can be prepared
 // outside of the plans.
 func (p *Pipeline) with(s *Settings) furl.Policy {
-	own, asks := *p, false
+	own, summarizes, asks := *p, false, false
 	if own.Threshold > 0 {
 		own.Threshold = s.threshold(own.Threshold, 0)
 	}
@@ -80,6 +80,7 @@ func (p *Pipeline) with(s *Settings) furl.Policy {
 			continue
 		}
 		c := *compact
+		summarizes = true
 		if own.prepare.stage == nil {
 			own.prepare = own.prepareBy(&c)
 		}
@@ -93,8 +94,8 @@ func (p *Pipeline) with(s *Settings) furl.Policy {
 			own.Stages, asks = append(own.Stages, &c), true
 		}
 	}
-	if asks {
-		return withAsk(&own, s)
+	if summarizes {
+		return withAsk(&own, s, asks)
 	}
 	return &own
 }

@@ -31,6 +31,11 @@ type Settings struct {
 	// Ask, if not nil, is called before a policy that has a Summarizer acts. If
 	// it returns false, nothing is hidden while the request fits the window.
 	Ask func(ctx context.Context, size, window int) bool
+	// AskFirst says that a person decides about each summary before it is used. Until
+	// then, policies that show summaries hide nothing while the request fits the
+	// window, also without a Summarizer. What they hide at any size, such as old
+	// results, is not affected (auto).
+	AskFirst bool
 }
 
 func (s *Settings) validate() error { return validate(shareOption("context_threshold", s.Threshold)) }
@@ -55,14 +60,19 @@ func (s *Settings) threshold(own, byDefault float64) float64 {
 type asking struct {
 	*Pipeline
 	ask func(ctx context.Context, size, window int) bool
+	why string // the reason of a plan if the answer is no
 }
 
-// withAsk makes a pipeline ask first, if the settings say whom.
-func withAsk(p *Pipeline, s *Settings) furl.Policy {
-	if s.Ask == nil {
+// withAsk makes a pipeline that shows summaries ask first, if the settings say so. asks
+// reports that the pipeline asks a model for them.
+func withAsk(p *Pipeline, s *Settings, asks bool) furl.Policy {
+	switch {
+	case s.AskFirst: // the person has not answered yet
+		return &asking{p, func(context.Context, int, int) bool { return false }, "nothing is hidden before a summary is approved"}
+	case s.Ask == nil || !asks:
 		return p
 	}
-	return &asking{p, s.Ask}
+	return &asking{p, s.Ask, "declined"}
 }
 
 func (a *asking) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Plan, error) {
@@ -74,7 +84,7 @@ func (a *asking) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.
 	waits.Trigger, waits.Stages = never, nil
 	plan, err := waits.Plan(ctx, s, b)
 	if plan != nil && plan.Reason == "" && len(plan.Reductions) == 0 {
-		plan.Reason = "declined"
+		plan.Reason = a.why
 	}
 	return plan, err
 }

@@ -58,11 +58,10 @@ func (p *Pipeline) withSummaries(o SummaryOptions, in *building) furl.Policy {
 // withCompact is withSummaries for a stage.
 func (p *Pipeline) withCompact(compact *Compact, in *building) furl.Policy {
 	p.prepare = p.prepareBy(compact)
-	if in.Summarizer == nil {
-		return p
+	if in.Summarizer != nil {
+		p.Stages[0] = FirstOf{compact, p.Stages[0]}
 	}
-	p.Stages[0] = FirstOf{compact, p.Stages[0]}
-	return withAsk(p, &in.Settings)
+	return withAsk(p, &in.Settings, in.Summarizer != nil)
 }
 
 // SummaryStage returns the stage by which a policy shows summaries, and the

@@ -44,6 +44,8 @@ type Session struct {
 	ready           *readySummary
 	hasReady        atomic.Bool
 	waiting         *readySummary // meta.Waiting decoded; nil: none
+	decided         bool          // a person has decided about the last one that waited, and no request was planned since
+	nextSummary     int           // no summary is due below this size, in tokens
 	summaryRecorded bool          // the current change has recorded ready
 	preparing       bool
 	unused          storage.Savings // cost of discarded summaries, not in the ledger yet

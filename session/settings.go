@@ -363,6 +363,7 @@ func (s *Session) policySettings() policy.Settings {
 	if f, err := strconv.ParseFloat(s.meta.Settings[settingThreshold], 64); err == nil && f > 0 && f <= 1 {
 		set.Threshold = f
 	}
+	set.AskFirst = s.asksFirst()
 	return set
 }
 

@@ -47,11 +47,28 @@ func (s *Session) SummaryStage(f *Fit) *policy.Compact {
 		return nil
 	}
 	c, acts := s.summaryStage(f)
-	if float64(f.Plan.After) < dueSize(b, acts) || s.readyApplies() || s.waitingApplies() {
+	if float64(f.Plan.After) < dueSize(b, acts) {
+		s.decided, s.nextSummary = false, 0
 		return nil
 	}
+	if s.readyApplies() || s.waitingApplies() {
+		return nil
+	}
+	// After a refusal the prompt is as large as before. The person is asked again when it
+	// has grown, not with each request.
+	if s.decided {
+		s.decided, s.nextSummary = false, f.Plan.After+int(askAgain*float64(b.Window))
+	}
+	if f.Plan.After < s.nextSummary {
+		return nil
+	}
+	s.nextSummary = 0
 	return c
 }
+
+// askAgain is by how much of the window a prompt grows after a summary was refused before
+// another one is due.
+const askAgain = 0.1
 
 // dueSize returns the size in tokens from which a summary is worth preparing. acts is
 // the policy's trigger as a share of the window, 0 if unknown.

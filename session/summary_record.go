@@ -49,7 +49,6 @@ func (s *Session) recordReadySummary(in transact.Prompt, b furl.Budget, plan *fu
 
 // recordReady records the ready summary, which no other reduction has overtaken.
 func (s *Session) recordReady(b furl.Budget) (*furl.Reduction, error) {
-	b.Force = false // nothing is recorded that makes the prompt larger
 	red, err := policy.Commit(s.log.State(), b, s.ready.red)
 	if err != nil {
 		s.discardReady(err.Error())

@@ -19,12 +19,14 @@ import (
 
 // With the setting ask_first, a summary is not used when it is ready. It waits in the
 // session's metadata, also across restarts, until a person approves or refuses it.
-// Meanwhile the other stages keep the prompt small enough.
+// Meanwhile the policy hides nothing in its place while the prompt fits the window
+// (policy.Settings.AskFirst).
 
 // States of Session.WaitingSummary.
 const (
 	waitingState = "waiting"
 	offPathState = "off_path" // its messages are not on the current path
+	unusedState  = "unusable" // it cannot be used, or would not make the prompt smaller
 )
 
 // codeWaiting is the code of the warning event about a summary that waits.
@@ -133,13 +135,16 @@ func (s *Session) storeWaiting(ctx context.Context, r *readySummary) error {
 	return nil
 }
 
-// waitingApplies reports whether a summary waits for approval that applies to the
+// waitingApplies reports whether a summary waits for approval that could be used on the
 // current path.
 func (s *Session) waitingApplies() bool {
 	if s.waiting == nil {
 		return false
 	}
-	_, err := s.log.State().Effect(s.waiting.red)
+	if _, err := s.log.State().Effect(s.waiting.red); err != nil {
+		return false
+	}
+	_, _, err := s.planApproved(s.waiting)
 	return err == nil
 }
 
@@ -156,8 +161,11 @@ func (s *Session) skippedWaiting(plan *furl.Plan, b *furl.Budget) *furl.Plan {
 }
 
 // WaitingSummary returns the summary that waits for a person's approval, nil if there is
-// none. Its State is waiting, or off_path if its messages are not on the current path.
-// CoveredBy are the reductions that replace its messages by a marker meanwhile.
+// none. Its State is waiting, off_path if its messages are not on the current path, or
+// unusable if it cannot be used, for example because its messages were pinned or because
+// the prompt would not become smaller. If it is waiting, the sizes and the number of
+// messages are those that DecideSummary would record now. CoveredBy are the reductions
+// that replace its messages by a marker meanwhile.
 func (s *Session) WaitingSummary() *Recorded {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,8 +183,16 @@ func (s *Session) WaitingSummary() *Recorded {
 	if w.edited != "" {
 		out.Reason += "; edited"
 	}
-	if s.waitingApplies() {
-		out.State, out.CoveredBy = waitingState, s.overtakenBy(w)
+	if _, err := s.log.State().Effect(w.red); err != nil {
+		return out
+	}
+	out.State, out.CoveredBy = unusedState, s.overtakenBy(w)
+	if lifts, red, err := s.planApproved(w); err == nil {
+		out.State, out.Before, out.After, out.Archived = waitingState, red.Before, red.After, red.Summary.Messages
+		if len(lifts) > 0 { // red.Before is the size without what would be undone
+			b, _, _ := s.budgetFor(transact.Prompt{Model: w.model})
+			out.Before = b.Size
+		}
 	}
 	return out
 }
@@ -192,12 +208,11 @@ func (r *readySummary) text() string {
 // DecideSummary approves or refuses the summary that waits for approval. An approved
 // summary is recorded at once, and DecideSummary returns its record. Reductions that have
 // replaced its messages by a marker meanwhile are undone if the prompt stays small
-// enough; otherwise the summary is shown in addition to their markers. If an edited summary is
-// approved, the model's text is recorded before it.
+// enough. If an edited summary is approved, the model's text is recorded before it.
 //
 // If no summary waits, or it is for another branch, the error wraps furl.ErrNotOnPath. If
-// it cannot be used, for example because its messages were pinned, the error wraps
-// furl.ErrConflict. The summary waits on after an error.
+// it cannot be used, for example because its messages were pinned or the prompt would not
+// become smaller, the error wraps furl.ErrConflict. The summary waits on after an error.
 func (s *Session) DecideSummary(ctx context.Context, approve bool) (rec furl.Seq, err error) {
 	err = s.update(ctx, onDisk, func() error {
 		rec = 0
@@ -225,8 +240,7 @@ func (s *Session) recordApproved(w *readySummary) (furl.Seq, error) {
 	if _, err := s.log.State().Effect(w.red); err != nil {
 		return 0, fmt.Errorf("the waiting summary is for another branch of the session: %w", err)
 	}
-	in := transact.Prompt{Model: w.model}
-	lifts, red, err := s.planApproved(in, w)
+	lifts, red, err := s.planApproved(w)
 	if err != nil {
 		return 0, &conflict{fmt.Errorf("the summary that waits cannot be used: %w", err)}
 	}
@@ -239,7 +253,7 @@ func (s *Session) recordApproved(w *readySummary) (furl.Seq, error) {
 	if err != nil || w.edited == "" {
 		return rec.Seq, err
 	}
-	b, _, _ := s.budgetFor(in)
+	b, _, _ := s.budgetFor(transact.Prompt{Model: w.model})
 	edit, err := policy.Edit(s.log.State(), b, rec.Seq, w.edited)
 	if err != nil {
 		return 0, err
@@ -251,23 +265,19 @@ func (s *Session) recordApproved(w *readySummary) (furl.Seq, error) {
 // planApproved returns the records of an approved summary. If other reductions have
 // replaced its messages by a marker, they are undone, unless the next plan would have
 // to repeat them: they may cover newer messages too. Then the summary is shown in front
-// of their markers.
-func (s *Session) planApproved(in transact.Prompt, w *readySummary) (lifts []*furl.Restoration, red *furl.Reduction, err error) {
+// of their markers. The prompt must become smaller than it is now.
+func (s *Session) planApproved(w *readySummary) (lifts []*furl.Restoration, red *furl.Reduction, err error) {
+	in := transact.Prompt{Model: w.model}
 	b, _, _ := s.budgetFor(in)
-	over := s.overtakenBy(w)
-	if len(over) > 0 {
+	if over := s.overtakenBy(w); len(over) > 0 {
 		lifts, red, err = s.planLate(b, w, over)
 		_, acts := s.summaryStage(&Fit{Model: in.Model, Budget: b})
-		if err == nil && (b.Window == 0 || float64(red.After) < dueSize(&b, acts)) {
+		if err == nil && red.After < b.Size && (b.Window == 0 || float64(red.After) < dueSize(&b, acts)) {
 			return lifts, red, nil
 		}
 	}
-	b.Force = len(over) > 0
 	if red, err = policy.Commit(s.log.State(), b, w.red); err != nil {
 		return nil, nil, err
-	}
-	if b.Force && b.Window > 0 && red.After >= b.Room() {
-		return nil, nil, fmt.Errorf("the prompt would grow to %d tokens", red.After)
 	}
 	return nil, red, nil
 }
@@ -308,6 +318,7 @@ func (s *Session) readWaiting(m *storage.Meta) {
 	if bytes.Equal(m.Waiting, s.meta.Waiting) {
 		return
 	}
+	s.decided = s.waiting != nil && len(m.Waiting) == 0
 	var err error
 	if s.waiting, err = decodeWaiting(m.Waiting); err != nil {
 		s.all.log.Warn("waiting summary could not be read", "session", s.key.Session, "error", err)

@@ -51,13 +51,14 @@ type conversation struct {
 	allowed map[string]bool
 	ask     chat.Asker // of the run in progress
 	running bool
-	// later are the summaries that the user wants to decide about later.
-	later map[string]bool
+	// later are the sizes of the prompt when the user wanted to decide later about a
+	// summary, by its text.
+	later map[string]int
 }
 
 // conversation opens the session that the flags name, and makes an agent for it.
 func (f *chatFlags) conversation(cmd *cobra.Command, store storage.Store) (c *conversation, err error) {
-	c = &conversation{f: f, store: store, allowed: make(map[string]bool), later: make(map[string]bool)}
+	c = &conversation{f: f, store: store, allowed: make(map[string]bool), later: make(map[string]int)}
 	defer func() {
 		if err != nil {
 			c.close()
@@ -182,7 +183,7 @@ func (c *conversation) use(s *session.Session) error {
 func (c *conversation) newAgent(s *session.Session, m agent.Model, tools []tool.Tool) (*agent.Agent, error) {
 	return agent.New(s, m, &agent.Options{
 		System: c.system, Tools: tools, Recall: !c.f.noTools, Approve: c.approve, MaxSteps: c.f.steps,
-		Summaries: agent.Summaries{Model: c.summaryModel(m)},
+		Summaries: agent.Summaries{Model: c.summaryModel(m), Waiting: c.decideWaiting},
 	})
 }
 
@@ -276,8 +277,8 @@ func (c *conversation) Meter() (chat.Meter, error) {
 	return m, nil
 }
 
-// Run implements chat.Conversation. After the run, the user is asked about a summary
-// that waits for approval.
+// Run implements chat.Conversation. Before a request, and after the run, the user is
+// asked about a summary that waits for approval.
 func (c *conversation) Run(ctx context.Context, ask chat.Asker, input ...agent.Input) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
 		notes, err := c.useServers(ctx)
@@ -380,11 +381,26 @@ func approvalQuestion(call agent.Call, p tool.Preview) chat.Question {
 	return q
 }
 
+// decideWaiting asks the user, before a request, about a summary that waits for approval.
+func (c *conversation) decideWaiting(ctx context.Context) error {
+	c.mu.Lock()
+	ask := c.ask
+	c.mu.Unlock()
+	return c.askAboutSummary(ctx, ask)
+}
+
+// askAgain is by how much of the window the prompt grows before the user is asked again
+// about a summary that was to be decided about later.
+const askAgain = 0.1
+
 // askAboutSummary asks the user whether to use the summary that waits for approval.
 func (c *conversation) askAboutSummary(ctx context.Context, ask chat.Asker) error {
 	s := c.session()
 	w := s.WaitingSummary()
-	if w == nil || ask == nil || w.State != "waiting" || c.later[w.Summary] {
+	if w == nil || ask == nil || w.State != "waiting" {
+		return nil
+	}
+	if was, ok := c.later[w.Summary]; ok && float64(w.Before-was) < askAgain*float64(s.Context(c.agent().Model().ID).Limit) {
 		return nil
 	}
 	answer, err := ask(ctx, chat.Question{
@@ -398,13 +414,13 @@ func (c *conversation) askAboutSummary(ctx context.Context, ask chat.Asker) erro
 		},
 	})
 	if err != nil || answer.Option == 2 {
-		c.later[w.Summary] = true
+		c.later[w.Summary] = w.Before
 		return ctx.Err()
 	}
 	if answer.Option == 1 {
 		edited, err := ask(ctx, chat.Question{Title: "Edit the summary", Body: w.Summary, Edit: true})
 		if err != nil {
-			c.later[w.Summary] = true
+			c.later[w.Summary] = w.Before
 			return ctx.Err()
 		}
 		if strings.TrimSpace(edited.Text) != strings.TrimSpace(w.Summary) {

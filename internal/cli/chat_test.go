@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/furlhq/furl/agent"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/chat"
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 // newConversation returns a conversation in an empty folder, with a simulated model that
@@ -89,7 +91,7 @@ func (c *conversation) slash(t *testing.T, ask chat.Asker, line string) chat.Rep
 }
 
 // A summary that waits is shown to the user, who edits and approves it (C10).
-func TestChatAsksAboutSummary(t *testing.T) {
+func TestC10ChatAsksAboutSummary(t *testing.T) {
 	long := strings.Repeat("A line about the planner and its cache.\n", 400)
 	script := "-- summary --\nwhen: (?i)summar\ntext: <summary>They talk about the planner.</summary>\n" +
 		"-- reply --\nrepeat: 30\ntext: " + long
@@ -188,5 +190,69 @@ func TestChatCommandsInEmptySession(t *testing.T) {
 		if strings.Contains(r.Text, "furl "+s.Name) {
 			t.Errorf("/%s names a command of furl: %q", s.Name, r.Text)
 		}
+	}
+}
+
+// A long run with ask_first hides nothing before the user has approved. The question has
+// the figures of what is recorded then, and a refused or postponed summary is not asked
+// about with each request (C10).
+func TestC10ChatAsksInTheRun(t *testing.T) {
+	script := "-- summary --\nwhen: (?i)summar\ntext: <summary>They read the file.</summary>\n" +
+		"-- read --\nrepeat: 24\ncall: read_file {\"path\":\"big.txt\"}\n-- end --\ntext: I have read it.\n"
+	for name, answer := range map[string]int{"use it": 0, "decide later": 2, "discard it": 3} {
+		t.Run(name, func(t *testing.T) {
+			c := newConversation(t, script)
+			if err := os.WriteFile(filepath.Join(c.dir, "big.txt"), []byte(strings.Repeat("A line about the planner.\n", 300)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c.slash(t, nil, "/settings policy=compaction context_limit=32000 ask_first=on")
+			type asking struct {
+				title  string
+				size   int
+				hidden int // reductions before the question, apart from those that the window required
+			}
+			var list []asking
+			ask := func(_ context.Context, q chat.Question) (chat.Answer, error) {
+				a := asking{title: q.Title, size: c.session().Context("").Size}
+				for _, r := range c.session().Reductions() {
+					if r.Stage != "backstop" && r.Stage != "compact" {
+						a.hidden++
+					}
+				}
+				list = append(list, a)
+				return chat.Answer{Option: answer}, nil
+			}
+			c.say(t, ask, "Read the file often.")
+			if len(list) == 0 || len(list) > 6 {
+				t.Fatalf("asked %d times: %+v", len(list), list)
+			}
+			for _, a := range list {
+				var n, before, after int
+				if _, err := fmt.Sscanf(strings.ReplaceAll(a.title, ",", ""), "Replace %d messages by this summary? %d → %d tokens", &n, &before, &after); err != nil {
+					t.Fatalf("%q: %v", a.title, err)
+				}
+				if a.hidden > 0 || n == 0 || before != a.size || after >= before {
+					t.Errorf("got %+v", a)
+				}
+			}
+			compacted := 0
+			for _, r := range c.session().Reductions() {
+				switch r.Stage {
+				case "compact":
+					if compacted++; compacted == 1 {
+						want := fmt.Sprintf("Replace %d messages by this summary? %s → %s tokens", r.Archived, numbers.Thousands(r.Before), numbers.Thousands(r.After))
+						if list[0].title != want {
+							t.Errorf("asked %q, recorded %q", list[0].title, want)
+						}
+					}
+				case "backstop":
+				default:
+					t.Errorf("hidden without approval: %+v", r.Reduced)
+				}
+			}
+			if (compacted > 0) != (answer == 0) {
+				t.Errorf("%d summaries are used", compacted)
+			}
+		})
 	}
 }

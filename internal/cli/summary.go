@@ -28,8 +28,8 @@ func summaryCommand(p program) *cobra.Command {
 		Short: "Show summaries, approve or refuse one that waits",
 		Long: `Shows the summaries of a session: the one that waits for approval, and those on the
 current branch with all texts that they have had. A session with the setting
-ask_first=on uses a summary only after furl summary approve. Until then other
-stages of the policy keep the prompt small.`,
+ask_first=on uses a summary only after furl summary approve. Until then nothing is
+hidden in its place while the prompt fits the window.`,
 		Example: `  furl set latest ask_first=on
   furl summary latest
   furl summary approve latest
@@ -86,8 +86,12 @@ func printSummaries(w io.Writer, t *target, waiting *session.Recorded, applied [
 	fmt.Fprintf(w, "Waiting for approval: %s would be archived, %s → %s tokens\n", numbers.Count(waiting.Archived, "message"), numbers.Thousands(waiting.Before), numbers.Thousands(waiting.After))
 	text(waiting.Summary)
 	fmt.Fprintln(w)
-	if waiting.State != "waiting" {
+	switch waiting.State {
+	case "off_path":
 		fmt.Fprintln(w, "It is for another branch of the session, and cannot be used on this one.")
+		return
+	case "unusable":
+		fmt.Fprintf(w, "It cannot be used now: its messages are pinned, or the prompt would not become smaller. To discard it: furl summary refuse %s\n", t.ID())
 		return
 	}
 	fmt.Fprintf(w, "To use it: furl summary approve %[1]s; to discard it: furl summary refuse %[1]s\n", t.ID())
