@@ -48,23 +48,27 @@ func (s *Session) planDryRun(ctx context.Context, in transact.Prompt) (*Fit, err
 // unreduced returns the state of the head with all reductions undone except those
 // of the client.
 func (s *Session) unreduced() (*furl.State, error) {
-	head := s.log.Head()
-	st, err := furl.Fold(s.log, head)
+	st, err := furl.Fold(s.log, s.log.Head())
 	if err != nil {
 		return nil, err
 	}
+	return st, s.undoAll(st)
+}
+
+// undoAll undoes all reductions of a state except those of the client.
+func (s *Session) undoAll(st *furl.State) error {
 	next := furl.Seq(s.log.Len())
-	for red := range s.log.State().Reductions() {
+	for _, red := range slices.Collect(st.Reductions()) {
 		if red.Undone || red.External() {
 			continue
 		}
 		next++
-		lift := furl.Record{Seq: next, Parent: st.Head(), By: furl.Furl, Body: &furl.Restoration{Of: red.Seq}}
-		if err := st.Apply(lift); err != nil {
-			return nil, err
+		undo := furl.Record{Seq: next, Parent: st.Head(), By: furl.Furl, Body: &furl.Restoration{Of: red.Seq}}
+		if err := st.Apply(undo); err != nil {
+			return err
 		}
 	}
-	return st, nil
+	return nil
 }
 
 // steps returns the plan steps that an exchange records. Those of a dry run say

@@ -82,13 +82,12 @@ type HistoryOptions struct {
 
 // Requests returns the requests of the session's path. To follow a session, keep a
 // History of it instead.
-func (s *Session) Requests() ([]Request, error) {
-	o := s.HistoryOptions()
-	s.mu.Lock()
-	records, head := s.log.Records(0), s.log.Head()
-	s.mu.Unlock()
-	h := NewHistory(o)
-	_, err := h.Extend(records, head)
+func (s *Session) Requests() ([]Request, error) { return s.requestsTo(s.Head()) }
+
+// requestsTo returns the requests of the path to a record.
+func (s *Session) requestsTo(head furl.Seq) ([]Request, error) {
+	h := NewHistory(s.HistoryOptions())
+	_, err := h.Extend(s.Records(0), head)
 	return h.Requests(), err
 }
 

@@ -21,6 +21,9 @@ type ExportOptions struct {
 	// View exports what the model sees at that point: hidden messages are
 	// omitted, and their markers and placeholders are written instead.
 	View bool
+	// Shown, if set, is the view to export instead of that of At, which must then be
+	// 0. Its state's path must be in the log. It requires View.
+	Shown *furl.View
 	// Model is the model that receives the view; it decides which thinking is
 	// shown. The zero value shows all thinking.
 	Model furl.Model
@@ -61,18 +64,21 @@ type ExportFormat struct {
 	// Whole reports that the format contains the whole log. ExportOptions.At
 	// and View must then be zero.
 	Whole bool
+	// Readable reports that the format is for people. It says which reductions show
+	// the placeholders of a view.
+	Readable bool
 
 	write func(x *exporter) error
 }
 
 var exportFormats = []ExportFormat{
-	{"furl", "the whole session, for import by furl", ".jsonl", true, (*exporter).writeFurl},
-	{"claude-code", "a session file of Claude Code", ".jsonl", false, (*exporter).writeClaude},
-	{"anthropic", "a request body of Anthropic Messages", ".json", false, (*exporter).writeAnthropic},
-	{"openai-chat", "a request body of OpenAI Chat Completions", ".json", false, (*exporter).writeChat},
-	{"openai-responses", "a request body of OpenAI Responses", ".json", false, (*exporter).writeResponses},
-	{"markdown", "a text for reading", ".md", false, (*exporter).writeMarkdown},
-	{"html", "a web page for reading", ".html", false, (*exporter).writeHTML},
+	{"furl", "the whole session, for import by furl", ".jsonl", true, false, (*exporter).writeFurl},
+	{"claude-code", "a session file of Claude Code", ".jsonl", false, false, (*exporter).writeClaude},
+	{"anthropic", "a request body of Anthropic Messages", ".json", false, false, (*exporter).writeAnthropic},
+	{"openai-chat", "a request body of OpenAI Chat Completions", ".json", false, false, (*exporter).writeChat},
+	{"openai-responses", "a request body of OpenAI Responses", ".json", false, false, (*exporter).writeResponses},
+	{"markdown", "a text for reading", ".md", false, true, (*exporter).writeMarkdown},
+	{"html", "a web page for reading", ".html", false, true, (*exporter).writeHTML},
 }
 
 // ExportFormats lists the formats that Export writes; the furl format is
@@ -138,7 +144,11 @@ type exporter struct {
 // cut finds the state at the end of the path.
 func (x *exporter) cut(whole bool) error {
 	log := x.s.Log
-	if whole || x.opts.At == 0 {
+	switch {
+	case x.opts.Shown != nil:
+		x.state = x.opts.Shown.State
+		return nil
+	case whole || x.opts.At == 0:
 		x.state = log.State()
 		return nil
 	}

@@ -17,7 +17,10 @@ import (
 
 // view returns what to export: what the model sees, or everything.
 func (x *exporter) view() (*furl.View, error) {
-	if x.opts.View {
+	switch {
+	case x.opts.Shown != nil:
+		return x.opts.Shown, nil
+	case x.opts.View:
 		return x.state.View(x.opts.Model), nil
 	}
 	all := new(furl.State)

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"io"
 
 	"github.com/furlhq/furl/internal/readable"
@@ -17,7 +18,7 @@ func (x *exporter) writeReadable(write func(*readable.Session, io.Writer, readab
 	}
 	x.done.Messages = x.state.Len()
 	if x.opts.View {
-		r.View = x.state.View(x.opts.Model)
+		r.View = cmp.Or(x.opts.Shown, x.state.View(x.opts.Model))
 		x.done.Messages = 0
 		for i := range r.View.Messages {
 			if r.View.Messages[i].Index >= 0 {

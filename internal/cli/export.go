@@ -8,9 +8,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/numbers"
@@ -18,8 +20,8 @@ import (
 )
 
 func exportCommand(p program) *cobra.Command {
-	f := storeFlags{program: p}
-	var format, out, within string
+	f := viewFlags{storeFlags: storeFlags{program: p}}
+	var format, out string
 	var opts transcript.ExportOptions
 	var at int
 	var force bool
@@ -28,19 +30,32 @@ func exportCommand(p program) *cobra.Command {
 		Short: "Export a session to a file",
 		Long: `Writes a session as ` + strings.Join(exportFormats(), ", ") + `.
 The format furl keeps everything: furl import restores every record, byte for byte.
+--view writes what the model sees, with --at-request what it saw at an earlier
+request, and with --policy what it would have seen under that policy.
 The others have the conversation of one branch; notes on standard error say what
 they leave out. --format openai means the OpenAI format in which the session was recorded. On a
 terminal, control characters are replaced by visible signs; files and pipes get
 the original bytes.`,
 		Example: `  furl export 01jd5 -o session.furl.jsonl
   furl export latest --format markdown | less
-  furl export session.jsonl --format anthropic --view      what the model saw
+  furl export session.jsonl --format anthropic --view      what the model sees
+  furl export latest -f anthropic --view --at-request 57   what it saw then
   furl export 01jd5 --format html -o session.html
   furl export 01jd5 --structure -o shared.html             no texts, no names`,
 		Args:              oneSession,
-		ValidArgsFunction: completeSessions(&f),
+		ValidArgsFunction: completeSessions(&f.storeFlags),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			t, err := f.target(cmd, args[0], within)
+			if err := f.checkNumbers(cmd); err != nil {
+				return err
+			}
+			atRequest := f.at != 0 || f.policy != ""
+			switch {
+			case atRequest && !opts.View:
+				return badUsage("--at-request and --policy select a view: add --view, or use --at-record for the transcript up to a record")
+			case atRequest && at != 0:
+				return badUsage("--at-record %d: omit it with --at-request and --policy", at)
+			}
+			t, err := f.target(cmd, args[0], f.session)
 			if err != nil {
 				return err
 			}
@@ -60,6 +75,14 @@ the original bytes.`,
 			s := t.wire()
 			if s.Contents, err = t.Contents(cmd.Context(), furl.Seq(s.Log.Len())); err != nil {
 				return err
+			}
+			if atRequest {
+				f.stored = t.file == ""
+				in, err := f.atRequest(cmd, t)
+				if err != nil {
+					return err
+				}
+				in.export(s, &opts, format)
 			}
 			w, finish, err := create(cmd.OutOrStdout(), out, force)
 			if err != nil {
@@ -89,19 +112,33 @@ the original bytes.`,
 			return nil
 		},
 	}
-	f.add(cmd)
+	f.storeFlags.add(cmd)
 	f.addTenant(cmd)
+	f.pricing.add(pflag.NewFlagSet("", pflag.ContinueOnError)) // the defaults
 	fl := cmd.Flags()
 	fl.StringVarP(&format, "format", "f", "", "`format`: "+strings.Join(exportFormats(), ", ")+" (default by the file name, else furl)")
 	fl.StringVarP(&out, "output", "o", "", "`file` to write (default standard output)")
 	fl.BoolVar(&force, "force", false, "overwrite an existing file")
 	fl.BoolVar(&opts.View, "view", false, "export what the model sees instead of the transcript")
+	fl.IntVar(&f.at, "at-request", 0, "with --view: `number` of the request, from 1 (default the current state)")
+	fl.StringVar(&f.policy, "policy", "", "with --view: policy `name` to replay instead of what was recorded")
 	fl.BoolVar(&opts.Structure, "structure", false, "export roles and sizes only, no texts or names (html)")
 	fl.IntVar(&at, "at-record", 0, "`number` of the last record to export (default the newest)")
 	fl.SetNormalizeFunc(renamed("at", "at-record"))
-	fl.StringVar(&within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
+	fl.StringVar(&f.session, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
 	complete(cmd, "format", exportFormats)
+	complete(cmd, "policy", p.policyNames)
 	return cmd
+}
+
+// export makes the options export what the model saw at a request.
+func (in *inspection) export(s *transcript.Session, opts *transcript.ExportOptions, format string) {
+	s.Log, opts.Shown = in.log, in.View
+	readable := func(f transcript.ExportFormat) bool { return f.Name == format && f.Readable }
+	if in.sent == nil || slices.ContainsFunc(transcript.ExportFormats(), readable) {
+		return
+	}
+	opts.Shown, s.Preamble, s.Model = in.sent, in.preamble, in.requested
 }
 
 func exportFormats() []string {

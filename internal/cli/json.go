@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/replay"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -16,7 +15,8 @@ type (
 		Requests   int             `json:"requests"`
 		Model      string          `json:"model"`
 		Policy     string          `json:"policy"`
-		Window     int             `json:"window,omitempty"` // 0: unknown
+		Recorded   bool            `json:"as_recorded,omitempty"` // what was sent, without a policy
+		Window     int             `json:"window,omitempty"`      // 0: unknown
 		Before     int             `json:"tokens_before"`
 		After      int             `json:"tokens_after"`
 		Steps      []jsonStep      `json:"steps"`
@@ -58,20 +58,18 @@ type (
 	}
 )
 
-func viewJSON(in *replay.Inspection, policy string) jsonView {
+func viewJSON(in *inspection) jsonView {
 	out := jsonView{
-		Request: in.Number, Requests: in.Requests, Model: in.Budget.Model.ID, Policy: policy, Window: in.Budget.Window,
-		Before: in.Plan.Before, After: in.Plan.After, Steps: []jsonStep{}, Messages: []jsonMessage{}, Reductions: []jsonReduction{},
+		Request: in.Number, Requests: in.Requests, Model: in.Model, Policy: in.Policy, Recorded: in.AsRecorded, Window: in.Window,
+		Before: in.Before, After: in.After, Steps: []jsonStep{}, Messages: []jsonMessage{}, Reductions: []jsonReduction{},
 	}
-	for _, st := range in.Plan.Steps {
+	for _, st := range in.Steps {
 		out.Steps = append(out.Steps, jsonStep{st.Stage, st.Skipped, st.Before, st.After})
 	}
 	for i := range in.View.Messages {
 		sh := &in.View.Messages[i]
 		m := jsonMessage{Role: string(sh.Msg.Role), By: sh.By}
-		if int(sh.Seq) < len(in.Recorded) {
-			m.Record = in.Recorded[sh.Seq]
-		}
+		m.Record = in.record(sh.Seq)
 		for j := range sh.Blocks {
 			b := &sh.Blocks[j]
 			jb := blockJSON(b.Block)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/numbers"
-	"github.com/furlhq/furl/replay"
 )
 
 // printer prints messages for people.
@@ -22,11 +21,13 @@ type printer struct {
 const previewLines = 4
 
 // message prints one message of a view.
-func (p *printer) message(in *replay.Inspection, sh *furl.Shown) {
+func (p *printer) message(in *inspection, sh *furl.Shown) {
 	if sh.Index < 0 {
-		note := "shown by " + p.by(in, sh.By)
-		if red, ok := in.Log.State().Reduction(sh.By); ok && red.Summary != nil {
+		note := "as the client sent it, not recorded"
+		if red, ok := in.View.State.Reduction(sh.By); ok && red.Summary != nil {
 			note = compacted(red.Reduction) + " (" + p.by(in, sh.By) + ")"
+		} else if ok {
+			note = "shown by " + p.by(in, sh.By)
 		}
 		p.head(0, string(sh.Msg.Role), note)
 		for i := range sh.Blocks {
@@ -34,7 +35,7 @@ func (p *printer) message(in *replay.Inspection, sh *furl.Shown) {
 		}
 		return
 	}
-	p.head(in.Recorded[sh.Seq], string(sh.Msg.Role), "")
+	p.head(in.record(sh.Seq), string(sh.Msg.Role), "")
 	for i := range sh.Blocks {
 		b := &sh.Blocks[i]
 		note := ""
@@ -45,8 +46,8 @@ func (p *printer) message(in *replay.Inspection, sh *furl.Shown) {
 	}
 }
 
-func (p *printer) by(in *replay.Inspection, seq furl.Seq) string {
-	red, ok := in.Log.State().Reduction(seq)
+func (p *printer) by(in *inspection, seq furl.Seq) string {
+	red, ok := in.View.State.Reduction(seq)
 	if !ok {
 		return "?"
 	}
@@ -137,9 +138,9 @@ func (p *printer) words(text string) {
 func (p *printer) note(text string) { fmt.Fprintln(p.w, style(p.color, faint, printable(text))) }
 
 // reductions lists the reductions of the current branch and their reasons.
-func (p *printer) reductions(in *replay.Inspection) {
+func (p *printer) reductions(in *inspection) {
 	first := true
-	for red := range in.Log.State().Reductions() {
+	for red := range in.View.State.Reductions() {
 		if first {
 			fmt.Fprintf(p.w, "\n%s\n", style(p.color, bold, "Reductions"))
 			first = false

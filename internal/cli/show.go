@@ -15,6 +15,7 @@ import (
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
+	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -24,6 +25,7 @@ type viewFlags struct {
 	storeFlags
 	session string
 	at      int
+	request int // a record of the request, as --request has it
 	policy  string
 	window  string
 	full    bool
@@ -45,23 +47,26 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 func showCommand(p program) *cobra.Command {
 	f := viewFlags{storeFlags: storeFlags{program: p}}
 	var view, sent bool
-	var request int
 	cmd := &cobra.Command{
 		Use:   "show SESSION|FILE",
 		Short: "Show a session, or what the model sees",
 		Long: `Prints a session of the store or of a recording. --view prints what the model sees:
 each message with its size, and for hidden messages the placeholder, the size of
-the original and the reason. --at-request selects one of the requests. --policy shows what
-a policy would have hidden until then. Tool calls that furl answered itself are
+the original and the reason. --at-request prints what the model saw at an earlier
+request of the current branch: what the provider received, with the reductions that
+furl or the agent had made until then. --policy instead replays the session and
+prints what that policy would have sent. Tool calls that furl answered itself are
 marked "added by furl".
 
 --request prints the body of the request that a reply belongs to, byte for byte:
-as the client sent it, or with --sent as furl sent it.`,
+as the client sent it, or with --sent as furl sent it. With --view it selects the
+request like --at-request, but on any branch.`,
 		Example: `  furl show latest
   furl show 01jd5 --view
   furl show session.jsonl
   furl show session.jsonl --message 42                     one complete message
   furl show latest --request 42 --sent > sent.json         what furl sent
+  furl show latest --view --at-request 57             what the model saw then
   furl show session.jsonl --view --policy rolling-mask-10
   furl show session.jsonl --view --at-request 57 --policy clear-100k --json`,
 		Args:              oneSession,
@@ -76,10 +81,15 @@ as the client sent it, or with --sent as furl sent it.`,
 			}
 			defer t.close(&err)
 			if cmd.Flags().Changed("request") {
-				if view || f.message != 0 || f.at != 0 || f.policy != "" {
-					return badUsage("--request prints the body of a request: omit --view, --message, --at-request and --policy")
+				switch {
+				case f.message != 0 || f.at != 0:
+					return badUsage("--request selects a request: omit --message and --at-request")
+				case view && !sent:
+					return f.view(cmd, t)
+				case view || f.policy != "":
+					return badUsage("--request prints the body of a request: omit --policy, or use --view without --sent")
 				}
-				return f.requestBody(cmd, t, request, sent)
+				return f.requestBody(cmd, t, f.request, sent)
 			}
 			if sent {
 				return badUsage("--sent requires --request")
@@ -98,13 +108,13 @@ as the client sent it, or with --sent as furl sent it.`,
 			if (t.file == "" || isReducedSince(s.Log)) && f.at == 0 && f.policy == "" {
 				return f.now(cmd, t)
 			}
-			return f.view(cmd, s)
+			return f.view(cmd, t)
 		},
 	}
 	cmd.Flags().BoolVar(&view, "view", false, "print what the model sees")
-	cmd.Flags().StringVar(&f.policy, "policy", "", "policy `name` to apply before each request: "+strings.Join(p.policyNames(), ", ")+" (default none)")
+	cmd.Flags().StringVar(&f.policy, "policy", "", "policy `name` to replay instead of what was recorded: "+strings.Join(p.policyNames(), ", "))
 	cmd.Flags().IntVar(&f.message, "message", 0, "print only the message with this record `number`, complete and as recorded")
-	cmd.Flags().IntVar(&request, "request", 0, "print only the body of the request that the reply with this record `number` belongs to")
+	cmd.Flags().IntVar(&f.request, "request", 0, "print only the body of the request of the reply with this record `number`; with --view: what the model saw")
 	cmd.Flags().BoolVar(&sent, "sent", false, "with --request: print the body that furl sent instead of the client's")
 	f.add(cmd)
 	f.addTenant(cmd)
@@ -124,15 +134,6 @@ func (f *viewFlags) checkNumbers(cmd *cobra.Command) error {
 	return nil
 }
 
-// open reads a recording and finds the session.
-func (f *viewFlags) open(cmd *cobra.Command, name string) (*transcript.Session, error) {
-	rec, err := readRecording(cmd, name)
-	if err != nil {
-		return nil, err
-	}
-	return pick(rec, name, f.session)
-}
-
 // isReducedSince reports whether the recording has a reduction after its last
 // request, which applies to the next one.
 func isReducedSince(log *furl.Log) bool {
@@ -147,51 +148,144 @@ func isReducedSince(log *furl.Log) bool {
 	return false
 }
 
+// inspection is what the model sees at a request, or now.
+type inspection struct {
+	Number, Requests int // the request and how many there are; 0: it is on another branch
+	Model            string
+	requested        string // the model's name in the request
+	Policy           string // that was replayed, or for the current state the session's
+	AsRecorded       bool   // what was sent, without a replay
+	current          bool   // the current state
+	Window           int    // 0: unknown
+	// Before and After are the sizes of the prompt without and with reductions, in
+	// tokens. Reported says that the provider reported After.
+	Before, After int
+	Reported      bool
+	Dry           bool
+	Steps         []furl.PlanStep
+	View          *furl.View
+	sent          *furl.View   // see session.RequestView
+	preamble      []furl.Block // of the request's body
+	log           *furl.Log    // that the numbers in View are of
+	recorded      []furl.Seq   // of the replay, see replay.Inspection
+}
+
+// record returns the number of a record in the recording; 0: none.
+func (in *inspection) record(seq furl.Seq) furl.Seq {
+	switch {
+	case in.recorded == nil:
+		return seq
+	case int(seq) < len(in.recorded):
+		return in.recorded[seq]
+	}
+	return 0
+}
+
 // now prints what the model sees in the current state of a session.
 func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
-	m := t.Model(cmp.Or(f.model, t.Meta().Model))
-	if f.window != "" {
-		var err error
-		if m.Window, err = parseTokens(f.window); err != nil {
-			return badUsage("--window %s: %w", f.window, err)
-		}
+	m, err := f.modelFor(t, cmp.Or(f.model, t.Meta().Model))
+	if err != nil {
+		return err
 	}
 	log := t.wire().Log
 	s := log.State()
-	in := &replay.Inspection{Log: log, View: s.View(m), Plan: &furl.Plan{}, Budget: furl.Budget{Model: m, Window: m.Window}}
-	in.Plan.After = cmp.Or(s.Size(), in.View.Tokens)
-	in.Plan.Before = in.Plan.After
-	for i := range log.Len() + 1 {
-		in.Recorded = append(in.Recorded, furl.Seq(i))
-	}
+	in := &inspection{current: true, Model: m.ID, Window: m.Window, Policy: t.Meta().Policy, View: s.View(m), log: log}
+	in.After = cmp.Or(s.Size(), in.View.Tokens)
+	in.Before = in.After
 	for _, r := range log.Records(0) {
 		if _, ok := r.Body.(*furl.Exchange); ok {
 			in.Requests++
 		}
 	}
 	in.Number = in.Requests
-	name := cmp.Or(t.Meta().Policy, "")
+	return f.print(cmd, t, in, fmt.Sprintf("%s, after %s, %s: about %s tokens%s", t.ID(), numbers.Count(in.Requests, "request"), modelName(m.ID), numbers.Thousands(in.After), ofWindow(m.Window)))
+}
+
+// modelFor describes a model, with the window of the flag.
+func (f *viewFlags) modelFor(t *target, name string) (furl.Model, error) {
+	m := t.Model(name)
+	if f.window != "" {
+		var err error
+		if m.Window, err = parseTokens(f.window); err != nil {
+			return m, badUsage("--window %s: %w", f.window, err)
+		}
+	}
+	return m, nil
+}
+
+// print prints what the model sees below a heading.
+func (f *viewFlags) print(cmd *cobra.Command, t *target, in *inspection, heading string) error {
 	if f.json {
-		return printJSON(cmd.OutOrStdout(), viewJSON(in, name))
+		return printJSON(cmd.OutOrStdout(), viewJSON(in))
 	}
 	w := cmd.OutOrStdout()
 	p := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
-	fmt.Fprintf(w, "%s, after %s, %s: about %s tokens%s\n\n", t.ID(), numbers.Count(in.Requests, "request"), modelName(m.ID), numbers.Thousands(in.Plan.After), ofWindow(m.Window))
+	fmt.Fprintf(w, "%s\n\n", heading)
 	for i := range in.View.Messages {
 		p.message(in, &in.View.Messages[i])
 	}
 	p.reductions(in)
 	switch {
-	case hides(in.View) && t.file != "":
+	case !hides(in.View):
+	case t.file != "":
 		p.note("\nTo print an original: furl show FILE --message N.")
-	case hides(in.View):
+	case in.current:
 		p.note(fmt.Sprintf("\nTo print an original: furl get %s HANDLE. To undo reduction N: furl restore %s N.", t.ID(), t.ID()))
+	default:
+		p.note(fmt.Sprintf("\nTo print an original: furl show %s --message N.", t.ID()))
 	}
 	return nil
 }
 
-// inspect replays the session up to the request under a policy.
-func (f *viewFlags) inspect(cmd *cobra.Command, s *transcript.Session, name string) (*replay.Inspection, error) {
+// atRequest returns what the model saw at a request of the session, or under --policy
+// would have seen.
+func (f *viewFlags) atRequest(cmd *cobra.Command, t *target) (*inspection, error) {
+	seen, err := f.requestView(cmd, t)
+	if err != nil {
+		return nil, err
+	}
+	if f.policy != "" {
+		in, err := f.inspect(cmd, t.wire(), seen, f.policy)
+		if err != nil {
+			return nil, err
+		}
+		return replayedOf(in, seen, f.policy), nil
+	}
+	m, err := f.modelFor(t, cmp.Or(f.model, seen.Model))
+	if err != nil {
+		return nil, err
+	}
+	return &inspection{
+		Number: seen.Number, Requests: seen.Requests, Model: m.ID, requested: seen.Model, AsRecorded: true, Window: m.Window,
+		Before: seen.SizeWithout, After: seen.Size, Reported: !seen.Estimated, Dry: seen.Dry, View: seen.View, sent: seen.Sent, preamble: seen.Preamble, log: t.wire().Log,
+	}, nil
+}
+
+// requestView finds the request of --at-request or --request.
+func (f *viewFlags) requestView(cmd *cobra.Command, t *target) (*session.RequestView, error) {
+	if !cmd.Flags().Changed("request") {
+		return t.ViewAtRequest(cmd.Context(), f.at)
+	}
+	at, err := exchangeOf(t.Records(0), f.request)
+	if err != nil {
+		return nil, err
+	}
+	return t.ViewAtExchange(cmd.Context(), at)
+}
+
+// replayedOf returns what a policy would have sent.
+func replayedOf(in *replay.Inspection, seen *session.RequestView, policy string) *inspection {
+	return &inspection{
+		Number: seen.Number, Requests: seen.Requests, Model: in.Budget.Model.ID, Policy: policy, Window: in.Budget.Window,
+		Before: in.Plan.Before, After: in.Plan.After, Steps: in.Plan.Steps, View: in.View, log: in.Log, recorded: in.Recorded,
+	}
+}
+
+// inspect replays the session up to a request under a policy.
+func (f *viewFlags) inspect(cmd *cobra.Command, s *transcript.Session, seen *session.RequestView, name string) (*replay.Inspection, error) {
+	if seen.Exchange == 0 {
+		return nil, fmt.Errorf("request %d has no record of its own, only its reply: no policy can be replayed for it; omit --policy", seen.Number)
+	}
 	c, _, err := f.program.loadConfig(f.config, &f.pricing)
 	if err != nil {
 		return nil, err
@@ -215,32 +309,36 @@ func (f *viewFlags) inspect(cmd *cobra.Command, s *transcript.Session, name stri
 	if _, err := by.New(nil); err != nil {
 		return nil, usageError{err}
 	}
-	return replay.Inspect(cmd.Context(), s, by, win, f.at, opts)
+	number := 0 // in a replay, which has the requests of all branches
+	for _, r := range s.Log.Records(0)[:seen.Exchange] {
+		if _, ok := r.Body.(*furl.Exchange); ok {
+			number++
+		}
+	}
+	return replay.Inspect(cmd.Context(), s, by, win, number, opts)
 }
 
-func (f *viewFlags) view(cmd *cobra.Command, s *transcript.Session) error {
-	name := f.policy
-	if name == "" {
-		name = "none"
-	}
-	in, err := f.inspect(cmd, s, name)
+// view prints what the model saw at a request, or would have seen.
+func (f *viewFlags) view(cmd *cobra.Command, t *target) error {
+	in, err := f.atRequest(cmd, t)
 	if err != nil {
 		return err
 	}
-	if f.json {
-		return printJSON(cmd.OutOrStdout(), viewJSON(in, name))
+	how, about := "policy "+f.policy, "about "
+	if in.AsRecorded {
+		how = "as recorded"
 	}
-	w := cmd.OutOrStdout()
-	p := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
-	fmt.Fprintf(w, "Request %d of %d, %s, policy %s: about %s tokens%s\n\n", in.Number, in.Requests, modelName(in.Budget.Model.ID), name, numbers.Thousands(in.Plan.After), ofWindow(in.Budget.Window))
-	for i := range in.View.Messages {
-		p.message(in, &in.View.Messages[i])
+	if in.Dry {
+		how += " in a dry run"
 	}
-	p.reductions(in)
-	if hides(in.View) {
-		p.note("\nTo print an original: furl show FILE --message N.")
+	if in.Reported {
+		about = ""
 	}
-	return nil
+	number := fmt.Sprintf("%d of %d", in.Number, in.Requests)
+	if in.Requests == 0 {
+		number = fmt.Sprintf("%d of another branch", in.Number)
+	}
+	return f.print(cmd, t, in, fmt.Sprintf("Request %s, %s, %s: %s%s tokens%s", number, modelName(in.Model), how, about, numbers.Thousands(in.After), ofWindow(in.Window)))
 }
 
 // hides reports whether a view hides anything.
@@ -352,7 +450,7 @@ reached there.`,
   furl reduce session.jsonl --dry-run --policy sliding-window --at-request 120`,
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f.storeFlags),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if f.place != "" || !isRecording(args[0]) {
 				return f.reduceStored(cmd, args[0], f.policy, f.model, dry)
 			}
@@ -365,11 +463,12 @@ reached there.`,
 			if !dry {
 				return badUsage("recordings are never changed; add --dry-run to see what %s would hide", f.policy)
 			}
-			s, err := f.open(cmd, args[0])
+			t, err := f.target(cmd, args[0], f.session)
 			if err != nil {
 				return err
 			}
-			return f.preview(cmd, s)
+			defer t.close(&err)
+			return f.preview(cmd, t)
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the effect, change nothing")
@@ -384,12 +483,17 @@ reached there.`,
 
 // preview applies the policy once to the session as recorded, even if its trigger is
 // not reached.
-func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session) error {
+func (f *viewFlags) preview(cmd *cobra.Command, t *target) error {
+	s := t.wire()
 	name, p, off, err := f.reducing(cmd, cmp.Or(f.model, s.Model))
 	if err != nil {
 		return err
 	}
-	in, err := f.inspect(cmd, s, "none")
+	seen, err := t.ViewAtRequest(cmd.Context(), f.at)
+	if err != nil {
+		return err
+	}
+	in, err := f.inspect(cmd, s, seen, "none")
 	if err != nil {
 		return err
 	}
@@ -402,13 +506,13 @@ func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session) error {
 	if err != nil {
 		return err
 	}
-	in.Plan = plan
 	if f.json {
-		in.View = plan.View
-		return printJSON(cmd.OutOrStdout(), viewJSON(in, name))
+		out := replayedOf(in, seen, name)
+		out.Before, out.After, out.Steps, out.View = plan.Before, plan.After, plan.Steps, plan.View
+		return printJSON(cmd.OutOrStdout(), viewJSON(out))
 	}
 	w := cmd.OutOrStdout()
-	fmt.Fprintf(w, "Request %d of %d: about %s tokens%s, with %s about %s.\n\n", in.Number, in.Requests, numbers.Thousands(plan.Before), ofWindow(in.Budget.Window), name, numbers.Thousands(plan.After))
+	fmt.Fprintf(w, "Request %d of %d: about %s tokens%s, with %s about %s.\n\n", seen.Number, seen.Requests, numbers.Thousands(plan.Before), ofWindow(in.Budget.Window), name, numbers.Thousands(plan.After))
 	pr := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
 	for _, st := range plan.Steps {
 		if st.Skipped != "" {

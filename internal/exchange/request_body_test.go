@@ -2,6 +2,7 @@ package exchange_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,6 +70,7 @@ type anyClient struct {
 	history   []json.RawMessage
 	turns     []int // where each of the user's questions is in the history
 	window    int
+	policy    string // "": auto
 	recall    bool
 	system    string
 	separator string
@@ -78,7 +80,7 @@ type anyClient struct {
 }
 
 func (c *anyClient) restart() {
-	c.all = reopen(c.t, c.store, session.Options{Policy: "auto", Window: c.window, Recall: true})
+	c.all = reopen(c.t, c.store, session.Options{Policy: cmp.Or(c.policy, "auto"), Window: c.window, Recall: true})
 }
 
 func (c *anyClient) message(role furl.Role, blocks ...furl.Block) json.RawMessage {

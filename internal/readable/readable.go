@@ -449,7 +449,9 @@ func (s *Session) viewEntries() iter.Seq[entry] {
 						e.Note += " with " + numbers.Count(u.Hidden, "token")
 					}
 				}
-				e.Note += ", " + b.hiddenBy(sh.By)
+				if e.Note += ", " + b.hiddenBy(sh.By); sh.By == 0 {
+					e.Note = "as the client sent it, not recorded"
+				}
 			}
 			for j := range sh.Blocks {
 				sb := &sh.Blocks[j]

@@ -22,22 +22,34 @@ type Contents func(furl.Digest) ([]byte, error)
 // Body rebuilds the body of the request of an exchange: as furl sent it, or as
 // the client did.
 func Body(log Records, at furl.Seq, sent bool, contents Contents) ([]byte, error) {
+	body, _, err := bodyOf(log, at, sent, contents)
+	return body, err
+}
+
+// SentBody rebuilds the body that furl sent, with the origin of each element of its
+// message list: the message of the log that the element is, or is a changed form of,
+// 0 if there is none.
+func SentBody(log Records, at furl.Seq, contents Contents) (body []byte, origins []furl.Seq, err error) {
+	return bodyOf(log, at, true, contents)
+}
+
+func bodyOf(log Records, at furl.Seq, sent bool, contents Contents) ([]byte, []furl.Seq, error) {
 	b := &builder{log: log, contents: contents}
 	if err := b.walk(at); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var values [3][]byte
 	for i, name := range []string{"frame", "instructions", "tools"} {
 		var err error
 		if values[i], err = b.content(b.parts[i], name); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	s, l := b.script, &b.received
 	if sent && b.sentScript != nil {
 		s, l = b.sentScript, b.sent
 		if err := b.patch(&values); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	size := len(values[0]) + len(values[1]) + len(values[2])
@@ -45,13 +57,13 @@ func Body(log Records, at furl.Seq, sent bool, contents Contents) ([]byte, error
 		size += len(e)
 	}
 	if size > maxMemory {
-		return nil, errScript
+		return nil, nil, errScript
 	}
 	body, err := join(values[0], values[1], values[2], l)
 	if err == nil && sumOf(body, nil) != s.sum {
 		err = ErrDiffers
 	}
-	return body, err
+	return body, l.origins, err
 }
 
 // Load returns the lists of an exchange, on which those of a next one can
