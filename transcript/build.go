@@ -57,6 +57,9 @@ type compaction struct {
 	hide []ref
 	all  bool
 	keep []ref
+	// words lists messages with results that are still sent, but not the text
+	// after them.
+	words []ref
 	// The messages shown by an earlier compaction are hidden too if this one
 	// hides any message that the earlier one hid. With exact, only if over
 	// names them.

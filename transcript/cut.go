@@ -140,14 +140,15 @@ func numbered(summary *furl.Summary, s *furl.State, messages int) *furl.Summary 
 // cutting finds what a compaction hides of a view.
 type cutting struct {
 	*finisher
-	c    *compaction
-	v    *furl.View
-	set  map[*furl.Message]bool // hidden; with c.all, kept
-	over []furl.Seq
+	c     *compaction
+	v     *furl.View
+	set   map[*furl.Message]bool // hidden; with c.all, kept
+	words map[*furl.Message]bool // only the text after the results is hidden
+	over  []furl.Seq
 }
 
 func (f *finisher) newCutting(c *compaction, v *furl.View) *cutting {
-	h := &cutting{finisher: f, c: c, v: v, set: make(map[*furl.Message]bool)}
+	h := &cutting{finisher: f, c: c, v: v, set: make(map[*furl.Message]bool), words: make(map[*furl.Message]bool)}
 	refs := c.hide
 	if c.all {
 		refs = c.keep
@@ -156,6 +157,9 @@ func (f *finisher) newCutting(c *compaction, v *furl.View) *cutting {
 		if r > 0 && int(r) <= len(f.entries) && f.entries[r-1].msg != nil {
 			h.set[f.entries[r-1].msg] = true
 		}
+	}
+	for _, r := range c.words {
+		h.words[f.entries[r-1].msg] = true
 	}
 	for _, r := range c.over {
 		h.over = append(h.over, f.entries[r-1].seq)
@@ -175,7 +179,7 @@ func (h *cutting) hidesUnit(u *furl.Unit) bool {
 	}
 	for i := u.First; i <= u.Last; i++ {
 		m := h.v.Messages[i].Msg
-		if (u.Kind != furl.UnitStep || m.Role == furl.RoleAssistant) && h.hides(m) {
+		if u.Kind != furl.UnitStep && h.words[m] || (u.Kind != furl.UnitStep || m.Role == furl.RoleAssistant) && h.hides(m) {
 			return true
 		}
 	}

@@ -34,6 +34,10 @@ type ExportOptions struct {
 	// Progress, if set, is called from time to time with the amount done and
 	// the total, in messages, or in records for the furl format.
 	Progress func(done, total int)
+
+	// beside writes the other files of formats that have several; nil leaves
+	// them out. See ExportTask.
+	beside func(name string, data []byte) error
 }
 
 // Exported describes a finished export.
@@ -74,6 +78,7 @@ type ExportFormat struct {
 var exportFormats = []ExportFormat{
 	{"furl", "the whole session, for import by furl", ".jsonl", true, false, (*exporter).writeFurl},
 	{"claude-code", "a session file of Claude Code", ".jsonl", false, false, (*exporter).writeClaude},
+	{"roo", "a task of Roo Code or Zoo Code", ".json", false, false, (*exporter).writeRoo},
 	{"anthropic", "a request body of Anthropic Messages", ".json", false, false, (*exporter).writeAnthropic},
 	{"openai-chat", "a request body of OpenAI Chat Completions", ".json", false, false, (*exporter).writeChat},
 	{"openai-responses", "a request body of OpenAI Responses", ".json", false, false, (*exporter).writeResponses},

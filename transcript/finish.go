@@ -55,7 +55,8 @@ func (b *builder) prune() {
 			}
 		}
 		if e.cut != nil {
-			e.cut.hide, e.cut.keep, e.cut.over = renamed(e.cut.hide, kept), renamed(e.cut.keep, kept), renamed(e.cut.over, kept)
+			e.cut.hide, e.cut.keep = renamed(e.cut.hide, kept), renamed(e.cut.keep, kept)
+			e.cut.over, e.cut.words = renamed(e.cut.over, kept), renamed(e.cut.words, kept)
 		}
 		entries = append(entries, e)
 		kept[r] = ref(len(entries))

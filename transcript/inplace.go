@@ -13,12 +13,14 @@ type masking struct {
 	reason string
 }
 
-// hiding is the replacement of one block: the result of a call, or the first
-// text of a message.
+// hiding is the replacement of one block: the result of a call, a block of a
+// message, or its first text.
 type hiding struct {
-	call string // the call whose result is replaced, or
-	of   ref    // the message
-	text string // the replacement
+	call  string // the call whose result is replaced, or
+	of    ref    // the message
+	block int    // which of its blocks, from 1; 0 is the first text
+	text  string // the replacement
+	gone  bool   // the block is thinking, and nothing replaces it
 }
 
 // mask adds a recorded reduction in place.
@@ -48,15 +50,16 @@ func (f *finisher) mask(e *entry) {
 	for _, h := range e.mask.hide {
 		pos, ok := results[h.call]
 		if h.call == "" {
-			pos, ok = f.wordsOf(h.of)
+			pos, ok = f.blockOf(h.of, h.block)
 		}
 		if !ok || f.underMark(pos) {
 			continue
 		}
-		red.Items = append(red.Items, furl.Item{
-			Spans: []furl.Span{{First: pos, Last: pos}},
-			Show:  furl.In{Text: h.text, Tokens: f.in.count(h.text)},
-		})
+		item := f.replacement(pos, h.text)
+		if h.gone {
+			item.Show = furl.Gone{}
+		}
+		red.Items = append(red.Items, item)
 	}
 	if len(red.Items) > 0 {
 		f.append(e, red)
@@ -92,8 +95,9 @@ func (f *finisher) resultsOf(hide []hiding) map[string]furl.Pos {
 	return at
 }
 
-// wordsOf finds the first text of a message on the path.
-func (f *finisher) wordsOf(r ref) (furl.Pos, bool) {
+// blockOf finds a block of a message on the path, counted from 1; 0 is its first
+// text.
+func (f *finisher) blockOf(r ref, block int) (furl.Pos, bool) {
 	if r <= 0 || int(r) > len(f.entries) {
 		return furl.Pos{}, false
 	}
@@ -102,7 +106,7 @@ func (f *finisher) wordsOf(r ref) (furl.Pos, bool) {
 		return furl.Pos{}, false
 	}
 	for n := range e.msg.Blocks {
-		if e.msg.Blocks[n].Kind == furl.KindText {
+		if block == n+1 || block == 0 && e.msg.Blocks[n].Kind == furl.KindText {
 			return furl.Pos{Msg: e.seq, Block: n}, true
 		}
 	}

@@ -90,6 +90,7 @@ type rooMessage struct {
 	marker  string // the truncationId of a marker
 	parents [2]string
 	unsent  bool // a marker that was never sent
+	copies  bool // a marker that is a changed copy of the message before it
 
 	cut *rooCut // the reduction that shows it
 	ref ref
@@ -97,7 +98,9 @@ type rooMessage struct {
 
 // rooCut is a summary or marker that hides something.
 type rooCut struct {
-	index   int   // of its message
+	index   int   // of its first message
+	shows   []int // its messages, by index
+	copies  []int // changed copies of the messages before them
 	after   int   // index of the last message when it was made
 	hides   []int // messages, by index
 	over    []*rooCut
@@ -158,6 +161,7 @@ func readRooMessage(in *input, index int, raw []byte) (rooMessage, bool) {
 	}
 	if o.flag("isTruncationMarker") {
 		m.marker = o.str("truncationId")
+		m.copies = o.flag(rooCopy)
 	}
 	m.parents = [2]string{o.str("condenseParent"), o.str("truncationParent")}
 	return m, true
@@ -276,32 +280,45 @@ func startAfresh(msgs []rooMessage) {
 // findCuts finds the summaries and markers that hide something. Each parent
 // is checked separately: one that is not in the file hides nothing.
 func findCuts(in *input, msgs []rooMessage) []*rooCut {
-	byID := [2]map[string]int{make(map[string]int), make(map[string]int)}
+	byID := [2]map[string][]int{make(map[string][]int), make(map[string][]int)}
 	for i := range msgs {
 		if m := &msgs[i]; m.summary != "" {
-			byID[0][m.summary] = i
+			byID[0][m.summary] = []int{i}
 		}
 		if m := &msgs[i]; m.marker != "" {
-			byID[1][m.marker] = i
+			if list := byID[1][m.marker]; len(list) > 0 && !m.copies && !msgs[list[0]].copies && i != list[len(list)-1]+1 {
+				list = list[:0] // the id occurs twice
+			}
+			byID[1][m.marker] = append(byID[1][m.marker], i)
 		}
 	}
 	var cuts []*rooCut
-	cutAt := func(i int) *rooCut {
-		if msgs[i].cut == nil && len(cuts) == maxCuts {
-			in.skip(0, "message %d: more than %d reductions", i, maxCuts)
-			return &rooCut{index: i}
+	cutAt := func(list []int) *rooCut {
+		first := &msgs[list[0]]
+		if first.cut == nil && len(cuts) == maxCuts {
+			in.skip(0, "message %d: more than %d reductions", list[0], maxCuts)
+			return &rooCut{index: list[0]}
 		}
-		if msgs[i].cut == nil {
-			msgs[i].cut = &rooCut{index: i, after: i}
-			cuts = append(cuts, msgs[i].cut)
+		if first.cut == nil {
+			c := &rooCut{index: list[0], after: list[len(list)-1]}
+			for _, i := range list {
+				if msgs[i].cut = c; isRooCopy(msgs, i) {
+					c.copies = append(c.copies, i)
+				} else {
+					c.shows = append(c.shows, i)
+				}
+			}
+			cuts = append(cuts, c)
 		}
-		return msgs[i].cut
+		return first.cut
 	}
 	for i := range msgs {
 		for kind, parent := range msgs[i].parents {
-			if at, ok := byID[kind][parent]; ok && parent != "" && at != i {
-				c := cutAt(at)
-				c.hides = append(c.hides, i)
+			if list := byID[kind][parent]; len(list) > 0 && parent != "" && list[0] != i {
+				c := cutAt(list)
+				if kind == 0 || i+1 >= len(msgs) || msgs[i+1].cut != c || !isRooCopy(msgs, i+1) {
+					c.hides = append(c.hides, i)
+				}
 				c.after = max(c.after, i)
 			}
 		}
@@ -310,13 +327,19 @@ func findCuts(in *input, msgs []rooMessage) []*rooCut {
 	slices.SortFunc(cuts, func(a, b *rooCut) int { return b.index - a.index })
 	for _, c := range cuts {
 		for _, i := range c.hides {
-			if o := msgs[i].cut; o != nil && !c.isUnder(o) {
+			if o := msgs[i].cut; o != nil && o.under != c && !c.isUnder(o) {
 				c.over = append(c.over, o)
 				o.under = c
 			}
 		}
 	}
 	return cuts
+}
+
+// isRooCopy reports whether a marker is a changed copy of the message before it, which it
+// hides; see rooWriter.
+func isRooCopy(msgs []rooMessage, i int) bool {
+	return i > 0 && msgs[i].copies && msgs[i-1].parents[1] == msgs[i].marker && msgs[i-1].role == msgs[i].role
 }
 
 // isUnder reports whether o hides c, directly or not.
@@ -394,21 +417,27 @@ func sayRoo(b *builder, msgs []rooMessage, cuts []*rooCut) {
 // say adds a reduction. Calls that a summary repeats for results after it are
 // skipped: the results are hidden with the step they belong to.
 func (c *rooCut) say(b *builder, msgs []rooMessage) {
-	m := &msgs[c.index]
-	cut := compaction{stage: "truncate", exact: true, before: c.said.num("prevContextTokens"), after: c.said.num("newContextTokens")}
-	words := slices.DeleteFunc(slices.Clone(m.parts), func(p part) bool { return p.typ != "text" })
-	raw := spliced(m.role, words)
-	if raw == nil {
-		raw = spliced(m.role, []part{{raw: []byte(`{"type":"text","text":"[hidden]"}`)}})
-	}
-	shown, err := b.codec.DecodeMessage(raw)
-	if err != nil {
-		b.in.skip(0, "message %d: %v", c.index, err)
+	words := c.sayCopies(b, msgs)
+	if len(c.shows) == 0 {
 		return
 	}
-	cut.show = []*furl.Message{shown}
-	if m.summary != "" {
-		cut.stage, cut.summary = "compact", &furl.Summary{Text: textOfBlocks(shown)}
+	cut := compaction{words: words, stage: "truncate", exact: true, before: c.said.num("prevContextTokens"), after: c.said.num("newContextTokens")}
+	for _, i := range c.shows {
+		m := &msgs[i]
+		words := slices.DeleteFunc(slices.Clone(m.parts), func(p part) bool { return p.typ != "text" })
+		raw := spliced(m.role, words)
+		if raw == nil {
+			raw = spliced(m.role, []part{{raw: []byte(`{"type":"text","text":"[hidden]"}`)}})
+		}
+		shown, err := b.codec.DecodeMessage(raw)
+		if err != nil {
+			b.in.skip(0, "message %d: %v", i, err)
+			return
+		}
+		cut.show = append(cut.show, shown)
+		if m.summary != "" {
+			cut.stage, cut.summary = "compact", &furl.Summary{Text: textOfBlocks(shown)}
+		}
 	}
 	for _, i := range c.hides {
 		if msgs[i].ref != 0 {
@@ -421,6 +450,77 @@ func (c *rooCut) say(b *builder, msgs []rooMessage) {
 		}
 	}
 	c.ref = b.compact(c.at, 0, cut)
+}
+
+// sayCopies adds what is different in the changed copies of messages as a
+// reduction in place. It returns the messages whose text after the results is
+// missing in the copy.
+func (c *rooCut) sayCopies(b *builder, msgs []rooMessage) (words []ref) {
+	m := masking{reason: "imported"}
+	for _, i := range c.copies {
+		raw, of := spliced(msgs[i].role, msgs[i].parts), msgs[i-1].ref
+		if raw == nil || of == 0 {
+			continue
+		}
+		shown, err := b.codec.DecodeMessage(raw)
+		if err != nil {
+			b.in.skip(0, "message %d: %v", i, err)
+			continue
+		}
+		list, lost := changes(of, b.entries[of-1].msg, shown)
+		m.hide = append(m.hide, list...)
+		if lost {
+			words = append(words, of)
+		}
+	}
+	if len(m.hide) > 0 {
+		c.ref = b.mask(c.at, 0, m)
+	}
+	return words
+}
+
+// changes finds the blocks of a message that a copy of it shows changed. Only
+// thinking and results may be missing in the copy; results are hidden
+// with their calls. lost reports that the last text is missing too.
+func changes(of ref, m, shown *furl.Message) (list []hiding, lost bool) {
+	next := 0
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		var s *furl.Block
+		if next < len(shown.Blocks) {
+			s = &shown.Blocks[next]
+		}
+		switch {
+		case s != nil && b.Kind == s.Kind && b.ID == s.ID:
+			next++
+			h := hiding{of: of, block: i + 1, text: s.Text}
+			was := b.Text
+			switch b.Kind {
+			case furl.KindCall:
+				h.text, was = string(s.Args), string(b.Args)
+			case furl.KindResult:
+				h.call = b.ID
+				if len(b.Media) != len(s.Media) {
+					was = ""
+				}
+			case furl.KindText:
+			default:
+				continue
+			}
+			if h.text != was {
+				list = append(list, h)
+			}
+		case b.Kind == furl.KindThinking:
+			list = append(list, hiding{of: of, block: i + 1, gone: true})
+		case b.Kind == furl.KindResult:
+		case s != nil && s.Kind == furl.KindText:
+			next++
+			list = append(list, hiding{of: of, block: i + 1, text: s.Text})
+		case b.Kind == furl.KindText:
+			lost = true
+		}
+	}
+	return list, lost
 }
 
 // rooModel finds the model that a message of the user names in the details of

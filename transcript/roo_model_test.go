@@ -422,7 +422,7 @@ func explained(roo, view []string) bool {
 // Random histories, changed as Roo Code changes them: furl shows what Roo Code
 // sends, but for the differences that formats.md explains.
 func TestRooSends(t *testing.T) {
-	n := 300
+	n := 150
 	switch {
 	case os.Getenv("FURL_MARKS") != "":
 		n = 5000

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,13 +36,15 @@ request, and with --policy what it would have seen under that policy.
 The others have the conversation of one branch; notes on standard error say what
 they leave out. --format openai means the OpenAI format in which the session was recorded. On a
 terminal, control characters are replaced by visible signs; files and pipes get
-the original bytes.`,
+the original bytes. --format roo --output FOLDER writes a folder with three files: FOLDER
+is the extension's folder of tasks.`,
 		Example: `  furl export 01jd5 -o session.furl.jsonl
   furl export latest --format markdown | less
   furl export session.jsonl --format anthropic --view      what the model sees
   furl export latest -f anthropic --view --at-request 57   what it saw then
   furl export 01jd5 --format html -o session.html
-  furl export 01jd5 --structure -o shared.html             no texts, no names`,
+  furl export 01jd5 --structure -o shared.html             no texts, no names
+  furl export 01jd5 --format roo -o tasks                  a task for Roo Code`,
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f.storeFlags),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -84,13 +87,26 @@ the original bytes.`,
 				}
 				in.export(s, &opts, format)
 			}
-			w, finish, err := create(cmd.OutOrStdout(), out, force)
-			if err != nil {
-				return err
+			done, err := (*transcript.Exported)(nil), error(nil)
+			if format == "roo" && out != "" {
+				var path string
+				if path, done, err = transcript.ExportTask(cmd.Context(), out, s, &opts, force); err == nil {
+					out = path
+				}
+			} else {
+				var w io.Writer
+				var finish func(error) error
+				if w, finish, err = create(cmd.OutOrStdout(), out, force); err != nil {
+					return err
+				}
+				done, err = transcript.Export(cmd.Context(), w, format, s, &opts)
+				err = finish(err)
 			}
-			done, err := transcript.Export(cmd.Context(), w, format, s, &opts)
 			progress.clear()
-			if err = finish(err); err != nil {
+			if errors.Is(err, fs.ErrExist) {
+				err = fmt.Errorf("%w; overwrite it with --force", err)
+			}
+			if err != nil {
 				unknown := (*transcript.UnknownExportError)(nil)
 				if errors.As(err, &unknown) {
 					return usageError{err}
