@@ -10,6 +10,9 @@ import (
 	"github.com/furlhq/furl"
 )
 
+// graduated is the name of the preset.
+const graduated = "graduated"
+
 // Graduated are the options of the preset graduated: it masks results, then
 // extracts, then truncates, each on the view that the stage before it left, until
 // the view fits its budget (M).

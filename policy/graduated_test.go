@@ -174,7 +174,10 @@ func TestPairsBroken(t *testing.T) {
 			if len(plan.Steps) != 2 || !plan.Steps[0].Failed || plan.Steps[1].Skipped != "" {
 				t.Fatalf("steps %+v, want a failure and a truncation", plan.Steps)
 			}
-			g := GraduatedResult(plan)
+			g, err := GraduatedResult(s.log.State(), plan)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if g.InvariantStatus != "fallback" || g.ReductionStage != "fallback" || g.DroppedCount != 4 {
 				t.Errorf("result %+v", g)
 			}
@@ -287,8 +290,53 @@ func TestInstructionsStay(t *testing.T) {
 	}
 }
 
+// A clip by /rolling-context before the preset is a mask, and a result that both shorten
+// counts once. A budget below the newest steps is impossible.
+func TestM5ClippedAndImpossible(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		budget int
+		want   GraduatedOutcome
+	}{
+		{"M5 a clip alone", 5000, GraduatedOutcome{Reduced: true, MaskedCount: 2, ReductionStage: "masking", InvariantStatus: "ok"}},
+		{"M5 a mask over a clip", 3000, GraduatedOutcome{Reduced: true, MaskedCount: 2, ReductionStage: "masking", InvariantStatus: "ok"}},
+		{"M5 a budget below the newest step", 500, GraduatedOutcome{Reduced: true, MaskedCount: 2, DroppedCount: 4, ReductionStage: "summarization", InvariantStatus: "impossible"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSession(t)
+			s.say(furl.RoleUser, "go")
+			s.step("read", text(400))
+			s.step("read", text(400))
+			s.step("read", text(400))
+			p := must(t, graduated, Settings{RollingContext: new(true)}, ToolAge{MaxOutputTokens: 300}, Graduated{MaxInputChars: tt.budget, KeepSteps: 1})
+			b := s.budget(0)
+			before, err := furl.Fold(s.log, s.log.Head())
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := p.Plan(t.Context(), s.log.State(), b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o, err := OutcomeOf(p, before, &b, plan)
+			if err != nil || o.Graduated == nil {
+				t.Fatalf("outcome %+v: %v", o, err)
+			}
+			got := *o.Graduated
+			got.MaskedChars = 0
+			if got != tt.want || o.Graduated.MaskedChars < 400 {
+				t.Errorf("result %+v, want %+v; view of %d characters, steps %+v", *o.Graduated, tt.want, viewChars(plan.View), plan.Steps)
+			}
+		})
+	}
+}
+
 func TestGraduatedJSON(t *testing.T) {
-	got := fmt.Sprintf("%+v", GraduatedResult(&furl.Plan{}))
+	g, err := GraduatedResult(new(furl.State), &furl.Plan{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprintf("%+v", g)
 	if want := "{Reduced:false DroppedCount:0 MaskedCount:0 MaskedChars:0 ReductionStage: InvariantStatus:ok}"; got != want {
 		t.Errorf("the result of a plan that did nothing is %s", got)
 	}

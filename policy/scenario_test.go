@@ -237,7 +237,9 @@ func (s *scenario) plan(words []string, apply bool) error {
 	s.writePlan(p, plan)
 	switch p.Name() {
 	case "graduated":
-		s.result = GraduatedResult(plan)
+		if s.result, err = GraduatedResult(before, plan); err != nil {
+			return err
+		}
 	case "rolling":
 		if e, ok := EvictionResult(before, plan); ok {
 			s.result = e

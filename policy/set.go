@@ -56,7 +56,7 @@ func NewSet(options ...Options) *Set {
 			{name: "sliding-window", options: SlidingWindow{}},
 			{name: "compaction", options: Compaction{}},
 			{name: "rolling", options: Rolling{}},
-			{name: "graduated", options: Graduated{}},
+			{name: graduated, options: Graduated{}},
 			{name: "rolling-mask-10", options: RollingMask{}},
 			{name: "rolling-mask-5", options: RollingMask{}},
 			{name: "clear-100k", options: Clear100k{}},

@@ -26,34 +26,11 @@ type ReduceOptions struct {
 	DryRun bool
 }
 
-// Planned is a planned reduction with its effect and cost (X3, X4).
-type Planned struct {
-	// Record is the record of the reduction, 0 after a dry run.
-	Record furl.Seq `json:"reduction_id,omitempty"`
-	Stage  string   `json:"stage"`
-	Reason string   `json:"reason"`
-	// Messages are replaced by a marker; Blocks is the number of blocks replaced by
-	// placeholders.
-	Messages []furl.Seq `json:"messages,omitempty"`
-	Blocks   int        `json:"blocks,omitempty"`
-	// Before and After are the sizes of the context, in the provider's tokens.
-	Before int       `json:"context_size_before"`
-	After  int       `json:"context_size_after"`
-	Cost   furl.Cost `json:"cost"`
-	// Summary is the summary of the messages, "" if there is none.
-	Summary string `json:"summary,omitempty"`
-}
-
 // Reduction is the result of Reduce.
 type Reduction struct {
-	Planned []Planned `json:"planned"`
+	policy.Outcome
 	// Steps are the results of the stages in order.
 	Steps []furl.PlanStep `json:"-"`
-	// Before and After are the sizes of the context.
-	Before int `json:"context_size_before"`
-	After  int `json:"context_size_after"`
-	// Reason is why nothing or not enough was hidden, else "".
-	Reason string `json:"reason,omitempty"`
 	// Price is what all of that together does to the price of later requests.
 	Price policy.Price `json:"-"`
 }
@@ -86,33 +63,25 @@ func (s *Session) reduction(ctx context.Context, o ReduceOptions) (*Reduction, e
 	if err != nil {
 		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
 	}
-	out := &Reduction{Steps: plan.Steps, Before: plan.Before, After: plan.After, Reason: plan.Reason}
+	state := s.log.State()
+	outcome, err := policy.OutcomeOf(p, state, &b, plan)
+	if err != nil {
+		return nil, err
+	}
+	out := &Reduction{Outcome: outcome, Steps: plan.Steps}
 	if o.Stage == nil && s.policySettings().Off {
 		out.Reason = "context management is off (context_management_enabled is false)"
 	}
-	state := s.log.State()
-	for _, red := range plan.Reductions {
-		e, err := state.Effect(red)
-		if err != nil {
-			return nil, err
-		}
-		pl := Planned{
-			Stage: red.Stage, Reason: red.Reason, Messages: e.Messages, Blocks: e.Blocks,
-			Before: red.Before, After: red.After, Cost: red.Cost,
-		}
-		if red.Summary != nil {
-			pl.Summary = red.Summary.Text
-		}
+	for i, red := range plan.Reductions {
 		if !o.DryRun {
 			r, err := s.appendRecord(furl.Person, red)
 			if err != nil {
 				return nil, err
 			}
-			pl.Record, state = r.Seq, s.log.State()
+			out.Planned[i].Record, state = r.Seq, s.log.State()
 		} else if state, err = state.With(red); err != nil {
 			return nil, err
 		}
-		out.Planned = append(out.Planned, pl)
 	}
 	out.Price = policy.PriceOf(view, state.View(b.Model), b)
 	return out, nil

@@ -102,6 +102,9 @@ func TestX2HiddenComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if o, err := s.Outcome(fit); err != nil || len(o.Planned) != 1 || len(o.Planned[0].Placeholders) != 7 || o.Planned[0].Placeholders[0].Age != 11 {
+		t.Errorf("the outcome is %+v, %v; want 7 results of which the oldest is 11 steps old", o, err)
+	}
 	if n := strings.Count(encoded(t, fit.View), "observation masked"); n != 7 {
 		t.Errorf("%d results are masked, want 7", n)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 )
@@ -56,13 +57,20 @@ func (f *storeFlags) reduceStored(cmd *cobra.Command, name, preset, model string
 	if done.Reason != "" {
 		fmt.Fprintln(w, printable(done.Reason))
 	}
+	printWarnings(w, done.Warnings)
 	if len(done.Planned) > 0 && !dry {
 		fmt.Fprintf(w, "To undo this: furl restore %s %d\n", t.ID(), done.Planned[len(done.Planned)-1].Record)
 	}
 	return nil
 }
 
-func printPlanned(w io.Writer, p session.Planned, dry bool) {
+func printWarnings(w io.Writer, list []furl.Warning) {
+	for _, warning := range list {
+		fmt.Fprintf(w, "warning: %s\n", printable(warning.Text))
+	}
+}
+
+func printPlanned(w io.Writer, p policy.Planned, dry bool) {
 	what := []string{}
 	if n := len(p.Messages); n > 0 {
 		what = append(what, numbers.Count(n, "message"))

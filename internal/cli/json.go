@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -22,6 +23,7 @@ type (
 		Steps      []jsonStep      `json:"steps"`
 		Messages   []jsonMessage   `json:"messages"`
 		Reductions []jsonReduction `json:"reductions"`
+		Outcome    *policy.Outcome `json:"outcome,omitempty"` // of furl reduce
 	}
 	jsonStep struct {
 		Stage   string `json:"stage"`

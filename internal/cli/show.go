@@ -507,9 +507,15 @@ func (f *viewFlags) preview(cmd *cobra.Command, t *target) error {
 		return err
 	}
 	if f.json {
+		outcome, err := policy.OutcomeOf(p, in.Log.State(), &in.Budget, plan)
+		if err != nil {
+			return err
+		}
 		out := replayedOf(in, seen, name)
 		out.Before, out.After, out.Steps, out.View = plan.Before, plan.After, plan.Steps, plan.View
-		return printJSON(cmd.OutOrStdout(), viewJSON(out))
+		asJSON := viewJSON(out)
+		asJSON.Outcome = &outcome
+		return printJSON(cmd.OutOrStdout(), asJSON)
 	}
 	w := cmd.OutOrStdout()
 	fmt.Fprintf(w, "Request %d of %d: about %s tokens%s, with %s about %s.\n\n", seen.Number, seen.Requests, numbers.Thousands(plan.Before), ofWindow(in.Budget.Window), name, numbers.Thousands(plan.After))
@@ -535,6 +541,7 @@ func (f *viewFlags) preview(cmd *cobra.Command, t *target) error {
 	if plan.Reason != "" {
 		fmt.Fprintln(w, printable(plan.Reason))
 	}
+	printWarnings(w, plan.Warnings)
 	return nil
 }
 

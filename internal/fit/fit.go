@@ -261,6 +261,11 @@ func (r *Result) recorded(x *exchange.Exchange, before furl.Seq) (err error) {
 			r.Outcome.Reductions = append(r.Outcome.Reductions, red)
 		}
 	}
+	out, err := x.Session.Outcome(x.Fit)
+	if err != nil {
+		return err
+	}
+	r.Outcome.Graduated, r.Outcome.Eviction = out.Graduated, out.Eviction
 	if r.Events, err = x.Session.Events(before, x.Fit.Budget.Window); err != nil {
 		return fmt.Errorf("events of the request: %w", err)
 	}

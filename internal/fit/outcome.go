@@ -79,10 +79,6 @@ func (o *Outcome) setPlan(f *session.Fit) {
 		o.Cost.Own += red.Cost.Own
 		o.Cost.Remaining = max(o.Cost.Remaining, red.Cost.Remaining)
 	}
-	if o.Policy == "graduated" {
-		g := policy.GraduatedResult(plan)
-		o.Graduated = &g
-	}
 }
 
 // MarshalJSON encodes a result as {"body": …, "outcome": …, "events": […]}. The body has

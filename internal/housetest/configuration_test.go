@@ -142,4 +142,4 @@ func defaults(t *testing.T, file string, found map[string][]string) {
 }
 
 // outcomes are the structs of package policy with JSON that are not options.
-var outcomes = []string{"Reduced", "Eviction", "GraduatedOutcome"}
+var outcomes = []string{"Reduced", "Eviction", "GraduatedOutcome", "Outcome", "Planned", "MarkerText", "Replaced"}
