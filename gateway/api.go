@@ -230,7 +230,7 @@ func listRecords(r *http.Request, s *session.Session) (any, error) {
 // rawJSON is encoded JSON.
 type rawJSON []byte
 
-// showView returns the messages that the model sees.
+// showView returns the messages that the model sees, or saw at a request.
 func showView(r *http.Request, s *session.Session) (any, error) {
 	type block struct {
 		Handle string   `json:"handle,omitempty"`
@@ -250,16 +250,31 @@ func showView(r *http.Request, s *session.Session) (any, error) {
 		Blocks []block   `json:"blocks"`
 	}
 	list := []message{}
-	tokens := 0
+	out := map[string]any{"head": s.Head()}
 	v := s.View(r.FormValue("model"))
-	tokens = v.Tokens
+	if r.FormValue("request") != "" {
+		n, err := intParam(r, "request", 0)
+		switch {
+		case err != nil:
+			return nil, err
+		case n == 0:
+			return nil, badRequest("invalid parameter request=0: requests are numbered from 1")
+		case r.FormValue("model") != "":
+			return nil, badRequest("set either model or request: a request has its own model")
+		}
+		seen, err := s.ViewAtRequest(r.Context(), n)
+		if err != nil {
+			return nil, err
+		}
+		v, out["request"], out["requests"] = seen.View, seen.Number, seen.Requests
+	}
 	for i := range v.Messages {
 		sh := &v.Messages[i]
 		m := message{Record: sh.Seq, Role: sh.Msg.Role, By: sh.By, Blocks: []block{}}
 		for j := range sh.Blocks {
 			b := &sh.Blocks[j]
 			out := block{Kind: b.Block.Kind.String(), Tool: b.Block.Name, Text: b.Words(), Tokens: b.Tokens, Own: b.Block.Own}
-			if sh.Seq != 0 {
+			if b.Pos.Msg != 0 {
 				out.Handle = recall.HandleOf(b.Pos).String()
 			}
 			if b.By != 0 {
@@ -275,7 +290,8 @@ func showView(r *http.Request, s *session.Session) (any, error) {
 		}
 		list = append(list, m)
 	}
-	return map[string]any{"head": s.Head(), "tokens": tokens, "messages": list}, nil
+	out["tokens"], out["messages"] = v.Tokens, list
+	return out, nil
 }
 
 func searchOptions(r *http.Request) (query string, o session.SearchOptions, err error) {

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -100,6 +101,29 @@ func TestAPI(t *testing.T) {
 	data, _ := json.Marshal(view)
 	if !bytes.Contains(data, []byte(`"handle":"`+handle+`"`)) || !bytes.Contains(data, []byte("line 17 of some output")) {
 		t.Errorf("what was restored is not in the view: %v", out)
+	}
+	// The model saw it at earlier requests, until it was hidden; the restoration is newer.
+	seen := ""
+	for n, last := 1, 1.0; n <= int(last); n++ {
+		_, view := st.ask(t, "GET", fmt.Sprintf("%s/view?request=%d", path, n), "")
+		last = view["requests"].(float64)
+		for _, m := range view["messages"].([]any) {
+			for _, b := range m.(map[string]any)["blocks"].([]any) {
+				if b := b.(map[string]any); b["handle"] == handle && b["hidden_by"] == nil {
+					seen += "shown "
+				} else if b["handle"] == handle {
+					seen += "hidden "
+				}
+			}
+		}
+	}
+	if !regexp.MustCompile(`^(shown )+(hidden )*$`).MatchString(seen) || strings.Count(seen, "shown") > 14 {
+		t.Errorf("at the requests, the block was %s", seen)
+	}
+	for query, want := range map[string]int{"request=99": 404, "request=0": 400, "request=x": 400, "request=1&model=m": 400} {
+		if status, out := st.ask(t, "GET", path+"/view?"+query, ""); status != want {
+			t.Errorf("%s: %d %v", query, status, out)
+		}
 	}
 	_, out = st.ask(t, "GET", path+"/reductions", "")
 	if len(out["reductions"].([]any)) == 0 {

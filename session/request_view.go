@@ -29,23 +29,27 @@ type RequestView struct {
 	Preamble []furl.Block
 }
 
-// errNoRequests means that a session has no request.
-var errNoRequests = errors.New("the session has no requests: it contains no model replies")
+// noRequestError means that the path has no such request. It is furl.ErrNotOnPath.
+type noRequestError string
+
+func (e noRequestError) Error() string        { return string(e) }
+func (e noRequestError) Is(target error) bool { return target == furl.ErrNotOnPath }
 
 // ViewAtRequest returns what the model saw at a request of the current path. number
 // counts them from 1, as Request.Number does; 0 is the last one. If the body of the
-// request is not recorded, as in imported sessions, the view follows from the records.
+// request is not recorded, as in imported sessions, the view follows from the records. If
+// there is no such request, the error wraps furl.ErrNotOnPath.
 func (s *Session) ViewAtRequest(ctx context.Context, number int) (*RequestView, error) {
 	list, err := s.Requests()
 	switch {
 	case err != nil:
 		return nil, err
 	case len(list) == 0:
-		return nil, errNoRequests
+		return nil, noRequestError("the session has no requests: it contains no model replies")
 	case number == 0:
 		number = len(list)
 	case number < 0 || number > len(list):
-		return nil, fmt.Errorf("invalid request number %d: the session has requests 1 to %d%s", number, len(list), s.otherRequests(list))
+		return nil, noRequestError(fmt.Sprintf("invalid request number %d: the session has requests 1 to %d%s", number, len(list), s.otherRequests(list)))
 	}
 	return s.viewAt(ctx, list[number-1], len(list))
 }

@@ -18,51 +18,49 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// TestViewAtRequest: what a view of a request shows is what the provider received, for
+// TestX7ViewAtRequest: what a view of a request shows is what the provider received, for
 // every request of random sessions in the three formats under each policy, on all
 // branches, and after an export and an import.
-func TestViewAtRequest(t *testing.T) {
+func TestX7ViewAtRequest(t *testing.T) {
 	racetest.FewerChecks(t, 10)
-	for _, format := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
-		t.Run(string(format), func(t *testing.T) {
-			var n viewsSeen
-			rapid.Check(t, func(rt *rapid.T) {
-				c := &anyClient{T: rt, t: t, api: wire.For(format), store: inmem.New(), window: 4000, system: "You help.", separator: ",", want: make(map[furl.Seq][2][]byte)}
-				c.policy = rapid.SampledFrom(policy.NewSet().Names()).Draw(rt, "policy")
-				c.restart()
-				c.recall = rapid.Bool().Draw(rt, "recall")
-				rt.Repeat(map[string]func(*rapid.T){
-					"step":     c.step,
-					"step 2":   c.step,
-					"say":      c.say,
-					"mark":     c.mark,
-					"forget":   c.forget,
-					"rewrite":  c.rewrite,
-					"preamble": c.preamble,
-					"restart":  func(*rapid.T) { c.restart() },
-				})
-				if len(c.want) == 0 {
-					return
-				}
-				s, err := c.all.Open(t.Context(), "s")
-				if err != nil {
-					rt.Fatal(err)
-				}
-				sent := make(map[furl.Seq][]byte)
-				for seq, bodies := range c.want {
-					sent[seq] = bodies[1]
-				}
-				if rapid.Bool().Draw(rt, "imported") {
-					s = importedAgain(rt, t, s)
-				}
-				n.check(rt, t, s, c.api, sent)
-			})
-			n.enough(t)
+	formats := []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses}
+	var n viewsSeen
+	rapid.Check(t, func(rt *rapid.T) {
+		c := &anyClient{
+			T: rt, t: t, api: wire.For(rapid.SampledFrom(formats).Draw(rt, "format")), policy: rapid.SampledFrom(policy.NewSet().Names()).Draw(rt, "policy"),
+			store: inmem.New(), window: 4000, system: "You help.", separator: ",", recall: rapid.Bool().Draw(rt, "recall"), want: make(map[furl.Seq][2][]byte),
+		}
+		c.restart()
+		rt.Repeat(map[string]func(*rapid.T){
+			"step":     c.step,
+			"step 2":   c.step,
+			"say":      c.say,
+			"mark":     c.mark,
+			"forget":   c.forget,
+			"rewrite":  c.rewrite,
+			"preamble": c.preamble,
+			"restart":  func(*rapid.T) { c.restart() },
 		})
-	}
+		if len(c.want) == 0 {
+			return
+		}
+		s, err := c.all.Open(t.Context(), "s")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		sent := make(map[furl.Seq][]byte)
+		for seq, bodies := range c.want {
+			sent[seq] = bodies[1]
+		}
+		if rapid.Bool().Draw(rt, "imported") {
+			s = importedAgain(rt, t, s)
+		}
+		n.check(rt, t, s, c.api, sent)
+	})
+	n.enough(t)
 }
 
-// TestViewAtRequestOfHabits is TestViewAtRequest for clients that change their history
+// TestViewAtRequestOfHabits is TestX7ViewAtRequest for clients that change their history
 // before they send it again, so that it differs from the recorded one.
 func TestViewAtRequestOfHabits(t *testing.T) {
 	racetest.FewerChecks(t, 5)
