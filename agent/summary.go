@@ -160,6 +160,9 @@ func asksFirst(s *session.Session) bool {
 
 // compact replaces old messages by a summary.
 func (r *run) compact(ctx context.Context, focus string) error {
+	if r.o.Playback {
+		return errors.New("compact: the replies come from a recording, so nothing is hidden")
+	}
 	x, err := r.fit(ctx, &refusedPrompt{})
 	if err != nil {
 		return err

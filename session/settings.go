@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,13 +82,18 @@ var knownSettings = []Setting{
 	{Name: settingTitle, About: "the name of the session in lists"},
 }
 
-// Settings returns all settings of the session with their values in effect.
-func (s *Session) Settings() []Setting {
+// Settings returns all settings of the session with their values in effect for the model
+// of its latest request.
+func (s *Session) Settings() []Setting { return s.SettingsFor("") }
+
+// SettingsFor is Settings for a model, by its name in requests; "" is that of the latest
+// request.
+func (s *Session) SettingsFor(model string) []Setting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := slices.Clone(knownSettings)
 	for i := range list {
-		list[i].Value, list[i].From = s.setting(list[i].Name)
+		list[i].Value, list[i].From = s.settingFor(list[i].Name, model)
 		if list[i].Name == settingPolicy {
 			list[i].Values = s.all.live().Policies.Names()
 		}
@@ -96,7 +102,9 @@ func (s *Session) Settings() []Setting {
 }
 
 // setting returns the value in effect of a setting, and where it comes from.
-func (s *Session) setting(name string) (value, from string) {
+func (s *Session) setting(name string) (value, from string) { return s.settingFor(name, "") }
+
+func (s *Session) settingFor(name, model string) (value, from string) {
 	live := s.all.live()
 	own := s.meta.Settings[name]
 	onOff := func(all *bool, byDefault bool) (string, string) {
@@ -141,7 +149,7 @@ func (s *Session) setting(name string) (value, from string) {
 			return strconv.FormatFloat(live.Settings.Threshold, 'g', -1, 64), fromConfiguration
 		}
 	case settingLimit:
-		m := s.model(s.meta.Model)
+		m := s.model(cmp.Or(model, s.meta.Model))
 		switch {
 		case own != "":
 			return own, fromSession
@@ -188,6 +196,19 @@ func (s *Session) Set(ctx context.Context, name, value string, more ...string) e
 			s.newMeta = &m
 		}
 		return nil
+	})
+}
+
+// Store stores a session without records, which otherwise is stored with its first one,
+// so that its settings are kept. It adds a record that changes nothing. A session with
+// records is stored already.
+func (s *Session) Store(ctx context.Context) error {
+	return s.update(ctx, onDisk, func() error {
+		if s.log.Len() > 0 {
+			return nil
+		}
+		_, err := s.log.Rewind(0, s.all.o.Now(), furl.Person)
+		return err
 	})
 }
 

@@ -25,7 +25,7 @@ func (c *call) newAnswer(reply Reply, tokens int) *answer {
 			}
 		case furl.KindCall:
 			if b.ID == "" {
-				b.ID = c.api.callID(c)
+				b.ID = c.newCallID()
 			}
 			b.Args = c.argsFor(b.Args)
 		}

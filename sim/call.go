@@ -47,6 +47,17 @@ func (c *call) newID(prefix string, letters int) string {
 	return string(b)
 }
 
+// newCallID returns an id of a call that the request does not have. A conversation may
+// have begun with another sim of the same seed.
+func (c *call) newCallID() string {
+	for {
+		id := c.api.callID(c)
+		if c.req == nil || !bytes.Contains(c.req.Body, []byte(id)) {
+			return id
+		}
+	}
+}
+
 // hexID returns an id in OpenAI's style.
 func (c *call) hexID(prefix string) string {
 	return fmt.Sprintf("%s%016x%016x%08x", prefix, c.number, c.rng.Uint64(), c.rng.Uint32())

@@ -29,6 +29,7 @@ type chatFlags struct {
 	prompt, resume, model, folder, policy string
 	system, script                        string
 	last, simulate, yes, noTools, noMCP   bool
+	playback                              bool
 	steps                                 int
 }
 
@@ -73,6 +74,7 @@ input is added to the message. Calls that change something are refused then, unl
 	fl.IntVar(&f.steps, "max-steps", 0, "at most this `number` of requests for each message (default no limit)")
 	fl.BoolVar(&f.simulate, "sim", false, "let a simulated model reply")
 	fl.StringVar(&f.script, "script", "", "let a simulated model reply from this script `file`; see furl sim")
+	fl.BoolVar(&f.playback, "playback", false, "the replies come from a recording: hide nothing from the model")
 	complete(cmd, "policy", p.policyNames)
 	_ = cmd.RegisterFlagCompletionFunc("resume", func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		ids, _ := completeSessions(&f.storeFlags)(cmd, nil, begun)
@@ -137,6 +139,11 @@ func (f *chatFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	defer c.close()
+	defer func() {
+		if e := c.keepSettings(context.WithoutCancel(cmd.Context())); e != nil && err == nil {
+			err = fmt.Errorf("store the settings: %w", e)
+		}
+	}()
 	if plain {
 		return c.printRun(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), message, f.json)
 	}

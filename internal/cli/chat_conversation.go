@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -42,11 +43,12 @@ type conversation struct {
 	stop      []func()
 	servers   *chatServers // nil: none
 
-	mu    sync.Mutex
-	s     *session.Session
-	a     *agent.Agent
-	tools *chatTools
-	model agent.Model
+	mu     sync.Mutex
+	s      *session.Session
+	opened storage.Meta // of s when the conversation began to use it
+	a      *agent.Agent
+	tools  *chatTools
+	model  agent.Model
 	// allowed are the tools whose calls the user does not want to approve again.
 	allowed map[string]bool
 	ask     chat.Asker // of the run in progress
@@ -80,7 +82,7 @@ func (f *chatFlags) conversation(cmd *cobra.Command, store storage.Store) (c *co
 	if c.system, err = f.instructions(c.dir); err != nil {
 		return c, err
 	}
-	if c.model, err = c.startModel(); err != nil {
+	if c.model, err = c.startModel(uint64(s.Head())); err != nil {
 		return c, err
 	}
 	if !f.noMCP && !f.noTools {
@@ -105,7 +107,8 @@ func (c *conversation) close() {
 }
 
 // startModel returns the model to start with. Without a key it is simulated.
-func (c *conversation) startModel() (agent.Model, error) {
+// seed makes the ids of its calls differ from those of the session so far.
+func (c *conversation) startModel(seed uint64) (agent.Model, error) {
 	if !c.f.simulate && c.f.script == "" {
 		m, found, err := chatModel(c.config, c.f.model)
 		if found || err != nil {
@@ -113,7 +116,7 @@ func (c *conversation) startModel() (agent.Model, error) {
 		}
 		c.notices = append(c.notices, "No key in ANTHROPIC_API_KEY or OPENAI_API_KEY, and no chat.models in the configuration: a simulated model replies. It calls tools and writes placeholder text.")
 	}
-	m, stop, err := c.f.simulatedChat(c.dir)
+	m, stop, err := c.f.simulatedChat(c.dir, seed)
 	if err != nil {
 		return m, err
 	}
@@ -175,6 +178,7 @@ func (c *conversation) use(s *session.Session) error {
 	}
 	c.mu.Lock()
 	c.s, c.a, c.tools, tools = s, a, tools, c.tools
+	c.opened = s.Meta().Clone()
 	c.mu.Unlock()
 	tools.close() // of the session before
 	return nil
@@ -183,7 +187,7 @@ func (c *conversation) use(s *session.Session) error {
 func (c *conversation) newAgent(s *session.Session, m agent.Model, tools []tool.Tool) (*agent.Agent, error) {
 	return agent.New(s, m, &agent.Options{
 		System: c.system, Tools: tools, Recall: !c.f.noTools, Approve: c.approve, MaxSteps: c.f.steps,
-		Summaries: agent.Summaries{Model: c.summaryModel(m), Waiting: c.decideWaiting},
+		Summaries: agent.Summaries{Model: c.summaryModel(m), Waiting: c.decideWaiting}, Playback: c.f.playback,
 	})
 }
 
@@ -220,6 +224,19 @@ func (c *conversation) summaryModel(m agent.Model) *agent.Model {
 		m.ID = name
 	}
 	return &m
+}
+
+// keepSettings stores a new session whose settings were changed, but which has no
+// messages, so that furl chat --continue finds it.
+func (c *conversation) keepSettings(ctx context.Context) error {
+	c.mu.Lock()
+	s, was := c.s, c.opened
+	c.mu.Unlock()
+	m := s.Meta()
+	if s.Info().Records > 0 || m.Policy == was.Policy && m.TitleBy == was.TitleBy && maps.Equal(m.Settings, was.Settings) {
+		return nil
+	}
+	return s.Store(ctx)
 }
 
 func (c *conversation) session() *session.Session {
@@ -435,7 +452,7 @@ func (c *conversation) askAboutSummary(ctx context.Context, ask chat.Asker) erro
 
 // target returns the conversation's session for furl's own commands.
 func (c *conversation) target() *target {
-	return &target{Session: c.session(), all: c.all, store: c.store, shared: true}
+	return &target{Session: c.session(), all: c.all, store: c.store, shared: true, model: c.agent().Model().ID}
 }
 
 // openKey is the key of the conversation in the context of furl's own commands, which

@@ -95,7 +95,7 @@ func agentModel(m config.ChatModel) agent.Model {
 const simPace = 5 * time.Millisecond
 
 // simulatedChat starts a simulated provider, which knows the working folder, and returns the model to reach it.
-func (f *chatFlags) simulatedChat(dir string) (m agent.Model, stop func(), err error) {
+func (f *chatFlags) simulatedChat(dir string, seed uint64) (m agent.Model, stop func(), err error) {
 	var player sim.Player = sim.NewAgent(&sim.AgentOptions{
 		Steps: 3, Only: []string{"list_files", "read_file", "search_files"},
 		Arguments: func(tool string, _ int) []byte { return simArguments(dir, tool) },
@@ -111,7 +111,7 @@ func (f *chatFlags) simulatedChat(dir string) (m agent.Model, stop func(), err e
 		}
 		pace = 0
 	}
-	url, stop, err := listenLocal(sim.New(&sim.Options{Player: player, NoAuth: true, Pace: pace}))
+	url, stop, err := listenLocal(sim.New(&sim.Options{Player: player, NoAuth: true, Pace: pace, Seed: seed}))
 	if err != nil {
 		return m, nil, err
 	}

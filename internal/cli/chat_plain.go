@@ -10,8 +10,11 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/agent"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/chat"
+	"github.com/furlhq/furl/session"
 )
 
 // printRun sends a message, or runs a slash command, and prints the events without a
@@ -30,6 +33,8 @@ func (c *conversation) printRun(ctx context.Context, out, errs io.Writer, messag
 	if !chat.IsCommand(message) {
 		return p.print(c.Run(ctx, nil, agent.Text(message)))
 	}
+	s := c.session()
+	records := s.Records(0)
 	r := c.Command(ctx, nil, message, cmp.Or(width(out), plainColumns))
 	if r.Err != nil {
 		return r.Err
@@ -37,6 +42,9 @@ func (c *conversation) printRun(ctx context.Context, out, errs io.Writer, messag
 	if r.Text != "" {
 		if asJSON {
 			p.line("output", map[string]any{"text": r.Text})
+			if err := p.events(s, records); err != nil {
+				return err
+			}
 		} else {
 			fmt.Fprintln(out, r.Text)
 		}
@@ -64,6 +72,24 @@ func (p *plain) line(kind string, fields map[string]any) {
 	fields["type"] = kind
 	_ = p.json.Encode(fields) // the output returns the error when it is flushed
 	_ = flush(p.out)          // the last flush returns the error as well
+}
+
+// events prints the events of what a slash command has added to the records of a session.
+func (p *plain) events(s *session.Session, before []furl.Record) error {
+	log := furl.NewLog()
+	if err := log.Load(before); err != nil {
+		return err
+	}
+	limit := s.Model(p.c.agent().Model().ID).Window
+	for _, rec := range s.Records(furl.Seq(len(before))) {
+		for _, e := range event.Of(log.State(), rec, limit) {
+			p.printJSON(agent.Context{Record: rec.Seq, Event: e})
+		}
+		if err := log.Load([]furl.Record{rec}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *plain) print(run iter.Seq2[agent.Event, error]) error {

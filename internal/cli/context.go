@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -32,7 +33,7 @@ sizes that it has reported.`,
 				return err
 			}
 			defer t.close(&err)
-			u := t.Context(model)
+			u := t.Context(cmp.Or(model, t.model))
 			if f.json {
 				return printJSON(cmd.OutOrStdout(), struct {
 					Session furl.SessionID `json:"session"`

@@ -49,6 +49,7 @@ func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, er
 		return nil, err
 	}
 	l.sessions.Policy = cmp.Or(f.policy, l.sessions.Policy)
+	l.sessions.Settings.Off = l.sessions.Settings.Off || f.playback
 	l.sessions.LastWindow = f.only // of a gateway, whose windows are not known here
 	l.sessions.Refuse, l.sessions.Logger = c.Gateway.Refuse, s.log
 	if f.window != "" {
@@ -93,7 +94,7 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) 
 		Finish: c.Gateway.Finish,
 		Hosts:  c.Gateway.Hosts, Origins: c.Gateway.Origins, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests,
 		PassThreads: c.Gateway.Threads == "pass", HoldBilling: c.Gateway.BillingHeader == "hold",
-		DryRun: f.dryRun || c.Gateway.DryRun, Recall: f.recall || c.Gateway.Recall, Version: version(), Logger: s.log,
+		DryRun: f.dryRun || c.Gateway.DryRun, Recall: (f.recall || c.Gateway.Recall) && !f.playback, Version: version(), Logger: s.log,
 		Summaries: gateway.SummaryOptions{Model: c.Summaries.Model, Key: c.Summaries.Key(), AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout},
 		KeepAlive: c.Gateway.KeepAlive, HourCache: hourCache(c.Gateway.HourCache),
 		TenantSecret: s.tenants, TenantBy: gateway.TenantBy(c.Gateway.TenantBy),

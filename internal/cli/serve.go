@@ -53,6 +53,7 @@ type serveFlags struct {
 	printEnv                      string
 	remote                        string // furl run and furl ui: the address of a running gateway; "": their own
 	dryRun, recall, noPage        bool
+	playback                      bool
 	running                       bool                            // furl run
 	only                          bool                            // furl ui: the page over an existing store, and no provider
 	usual                         string                          // default log level; "": info
@@ -72,6 +73,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.policy, "policy", "", "policy `name`: "+strings.Join(f.program.policyNames(), ", ")+" (default that of the configuration, else auto)")
 	fl.StringVar(&f.window, "window", "", "context window in `tokens`, such as 128k (default the model's)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "report in the log and in headers what would be hidden, and hide nothing")
+	fl.BoolVar(&f.playback, "playback", false, "the replies come from a recording: hide nothing from the model")
 	fl.BoolVar(&f.recall, "recall", false, "give models tools to search what is hidden, in new sessions")
 	fl.BoolVar(&f.noPage, "no-page", false, "serve no page for browsers")
 	fl.StringVar(&f.level, "log", "", "log `level`: debug, info, warn, error (default that of the configuration, else info)")

@@ -57,7 +57,7 @@ values, and where these come from: the session, the configuration, or the defaul
 					return err
 				}
 			}
-			all := t.Settings()
+			all := t.SettingsFor(t.model)
 			if f.json {
 				return printJSON(cmd.OutOrStdout(), map[string]any{"session": t.ID(), "settings": all})
 			}

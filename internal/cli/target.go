@@ -32,8 +32,10 @@ type target struct {
 	// file is the name of the recording, "" for a session of the store. Changes
 	// to a recording are discarded when the command ends.
 	file string
-	// shared reports that a chat has the session and the store open.
+	// shared reports that a chat has the session and the store open, and model is the
+	// chat's model; "": that of the latest request.
 	shared bool
+	model  string
 	// preamble has the recorded instructions and tools, if any.
 	preamble []furl.Block
 }
