@@ -44,7 +44,7 @@ var rules = map[string]rule{
 
 	// The wire formats together, for all packages that handle any format:
 	// nothing above compares formats.
-	"wire": {imports: []string{".", "protocol", "wire/anthropic", "wire/openai", "internal/sse"}, pure: true},
+	"wire": {imports: []string{".", "protocol", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/sse"}, pure: true},
 
 	// Stores implement the root's interfaces and do not import each other.
 	"inmem":    {imports: []string{".", "record", "storage"}, offline: true},
@@ -66,6 +66,7 @@ var rules = map[string]rule{
 	"internal/exchange":    {imports: above("internal/numbers", "session", "internal/agents", "internal/fingerprint", "internal/rawjson", "internal/recalltext", "internal/membudget", "internal/transact")},
 	"upstream":             {imports: below},
 	"internal/modelsapi":   {imports: []string{".", "protocol", "upstream", "wire"}},
+	"internal/fit":         {imports: above("session", "inmem", "internal/exchange")},
 	"furlhttp":             {imports: above("session", "upstream", "internal/agents", "internal/exchange", "internal/onereply", "internal/rawjson")},
 	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/access", "internal/audit", "internal/agents", "internal/exchange", "internal/keepalive", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/summary", "internal/transact")},
 	"agent":                {imports: above("session", "upstream", "tool", "internal/recalltext", "internal/summary", "internal/transact")},
