@@ -133,7 +133,8 @@ func isOpenAIChat(p *probe) bool {
 			if isTauRun(o) {
 				return true
 			}
-			if o.kind("messages") != '[' || o.has("info") || o.has("sessionId") || o.has("task_id", "termination_reason") {
+			if o.kind("messages") != '[' || o.has("info") || o.has("sessionId") || o.has("task_id", "termination_reason") ||
+				isNanocoderSession(o) || isCodeAssistantSession(o) {
 				return false
 			}
 			var list []object

@@ -25,6 +25,8 @@ var shapes = []shape{
 	{"pi", "a line", "", []string{"type", "id", "parentId", "timestamp", "message"}},
 	{"gemini-cli", "the object", "", []string{"sessionId", "projectHash", "startTime", "lastUpdated", "messages"}},
 	{"copilot-cli", "a line", "", []string{"type", "data", "id", "timestamp", "parentId"}},
+	{"nanocoder", "the object", "", []string{"id", "createdAt", "lastAccessedAt", "workingDirectory", "messages"}},
+	{"code-assistant", "the object", "", []string{"id", "created_at", "updated_at", "tool_executions", "message_nodes"}},
 	{"swe-agent", "the object", "", []string{"environment", "trajectory", "history", "info"}},
 	{"mini-swe-agent", "the object", "", []string{"info", "messages", "trajectory_format"}},
 	{"tau2-bench", "the object", "", []string{"timestamp", "info", "tasks", "simulations"}},
