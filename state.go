@@ -217,6 +217,12 @@ func (s *State) Size() int {
 	return size + s.tokens[len(s.msgs)] - s.tokens[msgs]
 }
 
+// LastExchange returns the newest request on the path, nil if there is none.
+func (s *State) LastExchange() *Exchange {
+	ex, _, _ := s.lastExchange()
+	return ex
+}
+
 // lastExchange gives the newest request on the path, how many messages stood
 // before its reply, and whether anything was reduced or restored since; such
 // a usage says nothing about the next request. It is nil when there was none.

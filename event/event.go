@@ -33,12 +33,14 @@ type SummaryRequested struct {
 	Limit       int `json:"limit"`
 }
 
-// Compacted tells that old messages went behind a summary or an extract.
+// Compacted tells that old messages went behind a summary or, if Extract is set, behind an
+// extract of their own words.
 type Compacted struct {
 	Number            int    `json:"compaction_number"`
 	MessagesArchived  int    `json:"messages_archived"`
 	ContextSizeBefore int    `json:"context_size_before"`
 	Summary           string `json:"summary"`
+	Extract           bool   `json:"extract,omitempty"`
 }
 
 // ContextUsage tells how full the window is. Limit and Percentage are zero

@@ -252,3 +252,18 @@ func TestTimelineOfAnUnknownRecord(t *testing.T) {
 		}
 	}
 }
+
+// A warning is told with the first request that has it, not with each.
+func TestR5WarnedOnce(t *testing.T) {
+	s := story{t, furl.NewLog()}
+	s.tell()
+	plan := []furl.PlanStep{{Stage: event.StageWarning + "no_recall", Skipped: "rolling needs recall"}}
+	want := event.Event(event.Warning{Code: "no_recall", Text: "rolling needs recall"})
+	for i, plan := range [][]furl.PlanStep{plan, plan, nil, plan} {
+		r := furl.Record{Seq: furl.Seq(s.log.Len() + 1), Parent: s.log.Head(), Body: &furl.Exchange{Plan: plan}}
+		if got, first := slices.Contains(event.Of(s.log.State(), r, 0), want), i == 0 || i == 3; got != first {
+			t.Errorf("request %d: told %v, want %v", i+1, got, first)
+		}
+		s.add(r.Body)
+	}
+}

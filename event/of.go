@@ -3,6 +3,8 @@ package event
 import (
 	"cmp"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/furlhq/furl"
 )
@@ -11,9 +13,16 @@ import (
 // refused as too long: Before is its size and After the limit, 0 if unknown.
 const StageOverflow = "overflow"
 
+// StageWarning and the code of a warning are the stage of a plan step for a warning of the
+// plan, whose text is in Skipped.
+const StageWarning = "warning:"
+
 // StageHourCache is the stage of a plan step for a request whose instructions and tools
 // furl gave cache entries of one hour.
 const StageHourCache = "cache-1h"
+
+// StageExtract is the stage of reductions that replace messages by an extract.
+const StageExtract = "extract"
 
 // StageEvict is the stage of reductions that evict the oldest messages.
 const StageEvict = "evict"
@@ -32,7 +41,11 @@ func Of(s *furl.State, r furl.Record, limit int) []Event {
 		}
 	case *furl.Exchange:
 		for _, step := range b.Plan {
+			code, warns := strings.CutPrefix(step.Stage, StageWarning)
 			switch {
+			case warns && warned(s, step.Stage):
+			case warns:
+				events = append(events, Warning{Code: code, Text: step.Skipped})
 			case step.Stage == StageOverflow:
 				events = append(events, OverflowRecovered{Reported: step.Before, Limit: step.After})
 			case step.Stage == furl.StageRefusedThinking:
@@ -71,6 +84,12 @@ func Of(s *furl.State, r furl.Record, limit int) []Event {
 	return events
 }
 
+// warned reports whether the request before has the same warning: it is told once.
+func warned(s *furl.State, stage string) bool {
+	last := s.LastExchange()
+	return last != nil && slices.ContainsFunc(last.Plan, func(p furl.PlanStep) bool { return p.Stage == stage })
+}
+
 func usage(size, limit int) ContextUsage {
 	u := ContextUsage{CurrentSize: size, Limit: limit}
 	if limit > 0 {
@@ -100,6 +119,7 @@ func ofReduction(r *furl.Reduction, seq furl.Seq, e furl.Effect, limit int) []Ev
 			MessagesArchived:  r.Summary.Messages,
 			ContextSizeBefore: r.Before,
 			Summary:           r.Summary.Text,
+			Extract:           r.Stage == StageExtract,
 		})
 	case r.Stage == StageEvict && len(e.Messages) > 0:
 		events = append(events, Rolled{

@@ -91,6 +91,10 @@ func Edit(s *furl.State, b furl.Budget, seq furl.Seq, text string) (*furl.Reduct
 	}
 	after := b.After(v, state.View(b.Model))
 	edit.Before, edit.After, edit.Scale = b.Size, after.Size, b.Scale
+	if red.After > 0 {
+		// It frees what the first text has freed, more or less by the difference (C4).
+		edit.Before += max(0, red.Before-red.After)
+	}
 	return edit, nil
 }
 

@@ -309,6 +309,12 @@ func TestEdit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Run("C4 an edited summary keeps its freed tokens", func(t *testing.T) {
+		was := plan.Reductions[0]
+		if longer := red.After - was.After; red.Before-red.After != was.Before-was.After-longer || red.Before-red.After < 100 {
+			t.Errorf("%d → %d tokens; the first text was %d → %d", red.Before, red.After, was.Before, was.After)
+		}
+	})
 	s.add(red)
 	t.Run("C10 an edited extract stays", func(t *testing.T) {
 		for range 6 {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 )
 
 // Reduced describes one reduction on a path, for lists and timelines (C4). Sizes
@@ -31,6 +32,19 @@ type Reduced struct {
 	// Lifted reports that it was undone, Shown that the view shows some of it.
 	Lifted bool `json:"lifted,omitempty"`
 	Shown  bool `json:"shown"`
+}
+
+// Event returns the event of the reduction, as far as it follows from the fields.
+func (r *Reduced) Event() event.Event {
+	switch {
+	case r.Number > 0:
+		return event.Compacted{Number: r.Number, MessagesArchived: r.Archived, ContextSizeBefore: r.Before, Summary: r.Summary, Extract: r.Stage == event.StageExtract}
+	case r.Archived > 0 && r.Stage == event.StageEvict:
+		return event.Rolled{Reduction: r.Seq, MessagesEvicted: r.Archived, TokensEvicted: max(0, r.Freed())}
+	case r.Archived > 0:
+		return event.Truncated{Truncation: r.Seq, MessagesRemoved: r.Archived, PrevContextTokens: r.Before}
+	}
+	return event.Masked{Reduction: r.Seq, Count: r.Blocks, TokensFreed: max(0, r.Freed())}
 }
 
 // Freed is by how much it made the context smaller.

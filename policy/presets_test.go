@@ -22,6 +22,11 @@ func TestPresetNames(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "rolling-mask-10") || !strings.Contains(err.Error(), "rollin") {
 		t.Errorf("an unknown name gives %v, which lists no names", err)
 	}
+	t.Run("R6 default is compaction", func(t *testing.T) {
+		if p, ok := must(t, "default").(*Pipeline); !ok || p.Threshold != must(t, "compaction").(*Pipeline).Threshold {
+			t.Errorf("default is %+v", p)
+		}
+	})
 	if p := must(t, "safeguard"); p.Name() != "safeguard" {
 		t.Errorf("safeguard is called %q", p.Name())
 	}

@@ -116,18 +116,21 @@ func (s *Set) find(name string) int {
 		return i
 	}
 	name, _ = splitResults(name)
-	if name == safeguard {
+	if name == safeguard || name == defaultMode {
 		name = "compaction"
 	}
 	return s.index(name)
 }
 
-// safeguard is another name of the preset compaction.
-const safeguard = "safeguard"
+// safeguard and defaultMode are other names of the preset compaction (R6).
+const (
+	safeguard   = "safeguard"
+	defaultMode = "default"
+)
 
 // Names returns the names of all policies: the presets, then policies of your
 // own. It leaves out the other names that Policy accepts: those of Agents,
-// safeguard for compaction, and those of the presets of auto that hide only
+// safeguard and default for compaction, and those of the presets of auto that hide only
 // results, as auto:frugal:results.
 func (s *Set) Names() []string { return s.names(false) }
 

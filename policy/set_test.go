@@ -53,6 +53,7 @@ func TestConfigure(t *testing.T) {
 		{"rolling", `[]`, nil, `invalid options of policy "rolling": expected keys with values`},
 		{"rolling", `{"target_utilization"`, nil, `invalid options of policy "rolling"`},
 		{"safeguard", `{"summary": false, "tail_tokens": 7}`, nil, ""},
+		{"default", `{"summary": false, "tail_tokens": 7}`, nil, ""},
 		{"auto:frugal:results", `{"summary": true}`, nil, ""},
 		{"clear-100k", `{"text": 3}`, []string{"text"}, "invalid text 3: expected a text"},
 		{"mine", `{"context_threshold": 0.5, "min_gain": 100}`, nil, ""},

@@ -71,12 +71,20 @@ func (s *Session) undoAll(st *furl.State) error {
 	return nil
 }
 
-// steps returns the plan steps that an exchange records. Those of a dry run say
-// what it would have hidden.
-func (f *Fit) steps() []furl.PlanStep {
+// PlanSteps returns the plan steps that an exchange records, with the warnings of the
+// plan first. Those of a dry run say what it would have hidden.
+func (f *Fit) PlanSteps() []furl.PlanStep {
 	if f.Plan == nil {
 		return nil
 	}
+	var warnings []furl.PlanStep
+	for _, w := range f.Plan.Warnings {
+		warnings = append(warnings, furl.PlanStep{Stage: event.StageWarning + w.Code, Skipped: w.Text, Before: f.Plan.Before, After: f.Plan.Before})
+	}
+	return append(warnings, f.stageSteps()...)
+}
+
+func (f *Fit) stageSteps() []furl.PlanStep {
 	if !f.Dry {
 		if f.HourCache {
 			return append(slices.Clip(f.Plan.Steps), hourStep(f.Plan.After))

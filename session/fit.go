@@ -426,7 +426,7 @@ func exchangeOf(sent *Fit, reply *protocol.Reply) *furl.Exchange {
 	ex := &furl.Exchange{
 		Model: sent.Model, Preamble: sent.preamble, View: sent.prefix, Thinking: sent.thinking,
 		Usage: price.Billed(&sent.Budget.Model, reply.Usage), Passes: reply.Passes, ResponseID: reply.ID, Stop: reply.Stop,
-		Plan: sent.steps(), Estimated: sent.size(),
+		Plan: sent.PlanSteps(), Estimated: sent.size(),
 	}
 	if reply.Complete && ex.Stop == "" {
 		ex.Stop = furl.StopUnstated

@@ -20,8 +20,12 @@ func Describe(e event.Event, after int) (line, detail string, warning bool) {
 	}
 	switch e := e.(type) {
 	case event.Compacted:
-		line = fmt.Sprintf("Context Compacted #%d — %s archived%s", e.Number, numbers.Count(e.MessagesArchived, "message"), freed(e.ContextSizeBefore))
-		detail = "Summary from LLM:\n" + e.Summary
+		did, from := "Compacted", "Summary from LLM:\n"
+		if e.Extract {
+			did, from = "Extracted", "Extract of the messages:\n"
+		}
+		line = fmt.Sprintf("Context %s #%d — %s archived%s", did, e.Number, numbers.Count(e.MessagesArchived, "message"), freed(e.ContextSizeBefore))
+		detail = from + e.Summary
 	case event.Truncated:
 		line = fmt.Sprintf("Context Truncated — %s archived%s", numbers.Count(e.MessagesRemoved, "message"), freed(e.PrevContextTokens))
 	case event.Rolled:

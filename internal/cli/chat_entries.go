@@ -6,7 +6,6 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/agent"
-	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
@@ -90,15 +89,6 @@ func messageEntries(st *furl.State, i int, results map[string]*furl.Block) (list
 
 // markerEntry describes a reduction (C8).
 func markerEntry(r *policy.Reduced) chat.Entry {
-	var e event.Event
-	switch {
-	case r.Number > 0:
-		e = event.Compacted{Number: r.Number, MessagesArchived: r.Archived, ContextSizeBefore: r.Before, Summary: r.Summary}
-	case r.Archived > 0:
-		e = event.Truncated{Truncation: r.Seq, MessagesRemoved: r.Archived, PrevContextTokens: r.Before}
-	default:
-		e = event.Masked{Reduction: r.Seq, Count: r.Blocks, TokensFreed: r.Freed()}
-	}
-	line, detail, _ := chat.Describe(e, r.After)
+	line, detail, _ := chat.Describe(r.Event(), r.After)
 	return chat.Entry{Kind: chat.Marker, Record: r.Seq, Text: strings.TrimRight(line+"\n"+detail, "\n"), Time: r.Time}
 }

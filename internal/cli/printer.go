@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/numbers"
 )
 
@@ -171,6 +172,9 @@ func reductionWords(red *furl.Reduction) string {
 // that freed (C8). Agents record only the size before their own compactions.
 func compacted(red *furl.Reduction) string {
 	words := fmt.Sprintf("Context Compacted #%d", red.Summary.Number)
+	if red.Stage == event.StageExtract {
+		words = fmt.Sprintf("Context Extracted #%d", red.Summary.Number)
+	}
 	if n := red.Summary.Messages; n > 0 {
 		noun := "messages"
 		if n == 1 {

@@ -270,7 +270,7 @@ func (r *Result) recorded(x *exchange.Exchange, before furl.Seq) (err error) {
 		return fmt.Errorf("events of the request: %w", err)
 	}
 	// The exchange is recorded with the reply. Its events are known already.
-	planned := furl.Record{Parent: x.Fit.Head, Body: &furl.Exchange{Plan: x.Fit.Plan.Steps, Estimated: x.Fit.Plan.After}}
+	planned := furl.Record{Parent: x.Fit.Head, Body: &furl.Exchange{Plan: x.Fit.PlanSteps(), Estimated: x.Fit.Plan.After}}
 	r.Events = append(r.Events, event.Moment{Record: planned, Events: event.Of(new(furl.State), planned, x.Fit.Budget.Window)})
 	return nil
 }

@@ -326,8 +326,8 @@ func (b *builder) marker(seq furl.Seq, red *furl.Reduction) *marker {
 		if sum.Messages > 0 {
 			messages = sum.Messages
 		}
-		m.Title = fmt.Sprintf("Context Compacted #%d — %s archived", sum.Number, numbers.Count(messages, "message"))
-		if sum.Model != "" || red.Stage == "compact" {
+		m.Title = summaryTitle(red, messages)
+		if red.Stage != stageExtract && (sum.Model != "" || red.Stage == "compact") {
 			m.Caption = "Summary from LLM:"
 		}
 		if sum.Text != "" {
@@ -502,4 +502,16 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.Format("2006-01-02 15:04:05 -07:00")
+}
+
+// stageExtract is the stage of extracts.
+const stageExtract = "extract"
+
+// summaryTitle is the title of a marker of a summary or an extract.
+func summaryTitle(red *furl.Reduction, messages int) string {
+	did := "Compacted"
+	if red.Stage == stageExtract {
+		did = "Extracted"
+	}
+	return fmt.Sprintf("Context %s #%d — %s archived", did, red.Summary.Number, numbers.Count(messages, "message"))
 }

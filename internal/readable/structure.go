@@ -61,7 +61,7 @@ func (b *builder) structureMarker(m *marker, red *furl.Reduction) {
 		if sum.Messages > 0 {
 			messages = sum.Messages
 		}
-		m.Title = fmt.Sprintf("Context Compacted #%d — %s archived", sum.Number, numbers.Count(messages, "message"))
+		m.Title = summaryTitle(red, messages)
 	} else {
 		m.Title = "Reduced: " + numbers.Count(blocks, "block") + " hidden"
 	}

@@ -31,6 +31,7 @@ func TestSay(t *testing.T) {
 		{"event sliding_window_truncation", event.Truncated{Truncation: 4, MessagesRemoved: 12, PrevContextTokens: 90_000}, "Context Truncated — 12 messages archived, ~50,000 tokens freed"},
 		{"event summary_requested", event.SummaryRequested{CurrentSize: 90_000, Limit: 100_000}, "A model writes a summary of 90,000 tokens"},
 		{"event context_compacted", event.Compacted{Number: 2, MessagesArchived: 45, ContextSizeBefore: 190_000, Summary: "s"}, "Context Compacted #2 — 45 messages archived, ~150,000 tokens freed"},
+		{"event context_compacted", event.Compacted{Number: 2, MessagesArchived: 45, ContextSizeBefore: 190_000, Summary: "s", Extract: true}, "Context Extracted #2 — 45 messages archived, ~150,000 tokens freed"},
 		{"event context_usage", event.ContextUsage{CurrentSize: 1, Limit: 2, Percentage: 50}, ""},
 		{"event context_rolled", event.Rolled{Reduction: 4, MessagesEvicted: 3, TokensEvicted: 1200, From: at, To: at}, "Context Rolled — 3 messages archived, ~1,200 tokens freed"},
 		{"event observations_masked", event.Masked{Reduction: 4, Count: 1, TokensFreed: 900}, "Context Masked — 1 block shortened, ~900 tokens freed"},

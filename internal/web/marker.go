@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/policy"
 )
@@ -89,16 +88,7 @@ func (m *moment) marker(r *policy.Reduced) *marker {
 
 // reductionLine describes a reduction in a line.
 func reductionLine(r *policy.Reduced) string {
-	var e event.Event
-	switch {
-	case r.Number > 0:
-		e = event.Compacted{Number: r.Number, MessagesArchived: r.Archived, ContextSizeBefore: r.Before, Summary: r.Summary}
-	case r.Archived > 0:
-		e = event.Truncated{Truncation: r.Seq, MessagesRemoved: r.Archived, PrevContextTokens: r.Before}
-	default:
-		e = event.Masked{Reduction: r.Seq, Count: r.Blocks, TokensFreed: r.Freed()}
-	}
-	line, _, _ := chat.Describe(e, r.After)
+	line, _, _ := chat.Describe(r.Event(), r.After)
 	return line
 }
 
