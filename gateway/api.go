@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,6 +88,8 @@ func (g *Gateway) apiRoutes() {
 	postSession("/sessions/{id}/pin", holdHandler(furl.Pin))
 	postSession("/sessions/{id}/release", holdHandler(furl.Release))
 	g.mux.HandleFunc("POST "+apiPrefix+"/sessions/{id}/fork", g.authorized(access.Change, g.tenantHandler(fork)))
+	g.mux.HandleFunc("POST "+apiPrefix+"/sessions/{id}/append", g.authorized(access.Change, g.withBody(g.appendMessages)))
+	g.mux.HandleFunc("POST "+apiPrefix+"/fit", g.authorized(access.Proxy, g.withBody(g.fitBody)))
 	g.mux.HandleFunc("GET "+apiPrefix+"/sessions/{id}/events", g.authorized(access.Read, g.events))
 	g.mux.HandleFunc(apiPrefix+"/", g.authorized(access.Client, g.tenantHandler(func(r *http.Request, _ *session.Sessions) (any, error) {
 		return nil, &statusError{http.StatusNotFound, errors.New("unknown path of furl's API; docs/operate/api.md lists all")}
@@ -365,8 +368,13 @@ func intParam(r *http.Request, name string, defaultValue int) (int, error) {
 
 // decodeBody decodes the JSON body of a request. Unknown fields are errors; an
 // empty body is not.
-func decodeBody(r *http.Request, to any) error {
-	dec := json.NewDecoder(r.Body)
+func decodeBody(r *http.Request, to any) error { return decodeFrom(r.Body, to) }
+
+// decodeJSON is decodeBody for a body that was read.
+func decodeJSON(body []byte, to any) error { return decodeFrom(bytes.NewReader(body), to) }
+
+func decodeFrom(body io.Reader, to any) error {
+	dec := json.NewDecoder(body)
 	dec.DisallowUnknownFields()
 	err := dec.Decode(to)
 	if err == io.EOF {

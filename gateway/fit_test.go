@@ -6,14 +6,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/fit"
 	"github.com/furlhq/furl/internal/recordings"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -112,5 +117,138 @@ func TestFitEqualsGateway(t *testing.T) {
 	}
 	if t.Logf("%d requests, %d of them changed", requests, changed); changed == 0 {
 		t.Error("no request was changed")
+	}
+}
+
+// fitRequest is the body of a request to POST /furl/v1/fit.
+func fitRequest(t testing.TB, results int, more string) string {
+	t.Helper()
+	msgs := []any{map[string]any{"role": "user", "content": "Find it."}}
+	for i := range results {
+		id := fmt.Sprintf("t%d", i)
+		msgs = append(msgs,
+			map[string]any{"role": "assistant", "content": []any{map[string]any{"type": "tool_use", "id": id, "name": "read", "input": map[string]any{"path": id}}}},
+			map[string]any{"role": "user", "content": []any{map[string]any{"type": "tool_result", "tool_use_id": id, "content": strings.Repeat(id+" has text. ", 200)}}})
+	}
+	body, err := json.Marshal(map[string]any{"model": "claude-sonnet-4-5", "max_tokens": 100, "messages": msgs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(`{"body":%s,"policy":"rolling-mask-5"%s}`, body, more)
+}
+
+// A request is fitted over HTTP: without a session nothing is remembered, with one what is
+// hidden stays so and can be had back, and the provider gets nothing.
+func TestFitOverHTTP(t *testing.T) {
+	a := newAccessed(t, nil)
+	fit := func(text string) (int, map[string]any) {
+		code, reply := a.do(t, "POST", "/furl/v1/fit", text)
+		var out map[string]any
+		if err := json.Unmarshal([]byte(reply), &out); err != nil {
+			t.Fatalf("%v: %s", err, reply)
+		}
+		return code, out
+	}
+	code, out := fit(fitRequest(t, 9, ""))
+	outcome, _ := out["outcome"].(map[string]any)
+	if code != 200 || outcome["changed"] != true || outcome["session"] != nil || len(outcome["hidden"].([]any)) != 4 || len(out["events"].([]any)) == 0 {
+		t.Fatalf("%d %v", code, out)
+	}
+	for range a.sessions.List(t.Context(), storage.SessionQuery{}) {
+		t.Fatal("a session was recorded")
+	}
+	_, first := fit(fitRequest(t, 9, `,"session":"s1","time":"2026-11-28T09:00:00Z"`))
+	hidden := first["outcome"].(map[string]any)["hidden"].([]any)[0].(map[string]any)
+	handle := strings.TrimPrefix(hidden["handle"].(string), "furl:")
+	if code, text := a.do(t, "GET", "/furl/v1/sessions/s1/blocks/furl:"+handle, ""); code != 200 || !strings.Contains(text, "t0 has text. ") {
+		t.Errorf("the original is %d %.200s", code, text)
+	}
+	// A reply, its usage, and another result: what was hidden is hidden alike.
+	_, second := fit(fitRequest(t, 10, `,"session":"s1","usage":{"input_tokens":5000,"output_tokens":7},"time":"2026-11-28T09:00:20Z"`))
+	before, after := first["body"].(map[string]any)["messages"].([]any), second["body"].(map[string]any)["messages"].([]any)
+	if fmt.Sprint(before[:9]) != fmt.Sprint(after[:9]) {
+		t.Errorf("the beginning has changed:\n%v\n%v", before[:9], after[:9])
+	}
+	s, err := a.sessions.Open(t.Context(), "s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exchanges := 0
+	for _, r := range s.Records(0) {
+		if x, ok := r.Body.(*furl.Exchange); ok {
+			if exchanges++; x.Usage.Input != 5000 || x.Usage.Output != 7 {
+				t.Errorf("the usage is %+v", x.Usage)
+			}
+		}
+	}
+	if exchanges != 1 || len(a.seen) != 0 {
+		t.Errorf("%d exchanges, the provider got %d requests", exchanges, len(a.seen))
+	}
+	for _, tt := range []struct {
+		text, want string
+		code       int
+	}{
+		{`{}`, "missing field body", 400},
+		{`{"body":{"messages":[{"role":"user","content":"hi"}]}}`, "give its format: anthropic, openai-chat or openai-responses", 400},
+		{`{"body":{"messages":1},"format":"anthropic"}`, "is not a request in the format anthropic", 400},
+		{`{"body":{"messages":[]},"format":"x"}`, `unknown format "x"`, 400},
+		{fitRequest(t, 1, `,"budget":"12chars"`), "works only with the policy graduated", 400},
+		{fitRequest(t, 1, `,"budget":-1`), "invalid budget", 400},
+		{fitRequest(t, 1, `,"session":"../x"`), "invalid session", 400},
+		{fitRequest(t, 1, `,"usage":{}`), "without a session", 400},
+		{fitRequest(t, 1, `,"policies":1`), "unknown field", 400},
+		{`{"body":` + `{"model":"m","system":"s","messages":[]}}`, `"note":"the request has no messages"`, 200},
+	} {
+		if code, reply := a.do(t, "POST", "/furl/v1/fit", tt.text); code != tt.code || !strings.Contains(reply, tt.want) && !strings.Contains(reply, strings.ReplaceAll(tt.want, `"`, `\"`)) {
+			t.Errorf("%.60s: %d %.300s", tt.text, code, reply)
+		}
+	}
+}
+
+// Fitting needs the scope of requests to a model, and counts toward the limits of its tenant;
+// appending needs that of changes.
+func TestFitAccess(t *testing.T) {
+	ann, annKey := key(t, "ann", "", access.Client, time.Time{})
+	reader, readerKey := key(t, "reader", "ann", access.Read, time.Time{})
+	set := &gateway.LimitSet{Default: access.Limits{Sessions: 1, RequestsPerMinute: 4}}
+	a := newAccessed(t, &gateway.Options{Keys: access.NewKeys([]access.Key{ann, reader}), TenantSecret: []byte("0123456789abcdef"), Limits: set})
+	for _, tt := range []struct {
+		path, body, key, want string
+		code                  int
+	}{
+		{"fit", fitRequest(t, 1, ""), readerKey, "scope", 403},
+		{"sessions/a1/append", `{"messages":[{"role":"user","content":"hi"}],"format":"anthropic"}`, readerKey, "scope", 403},
+		{"sessions/a1/append", `{"messages":[{"role":"user","content":"hi"}],"format":"anthropic"}`, annKey, `"records":[1]`, 200},
+		{"fit", fitRequest(t, 1, `,"session":"a1"`), annKey, `"session":"a1"`, 200},
+		{"fit", fitRequest(t, 1, `,"session":"a2"`), annKey, "limit", 429},
+		{"fit", fitRequest(t, 1, ""), annKey, `"changed":false`, 200},
+		{"fit", fitRequest(t, 1, ""), annKey, "limit", 429},
+	} {
+		if code, reply := a.do(t, "POST", "/furl/v1/"+tt.path, tt.body, "X-Furl-Key", tt.key); code != tt.code || !strings.Contains(reply, tt.want) {
+			t.Errorf("%s %.50s: %d %.300s", tt.path, tt.body, code, reply)
+		}
+	}
+}
+
+// Messages are added to a session without a provider, all or none, and once if the request is
+// repeated.
+func TestAppendOverHTTP(t *testing.T) {
+	a := newAccessed(t, nil)
+	for _, tt := range []struct {
+		body, want string
+		code       int
+	}{
+		{`{"messages":[]}`, "missing field messages", 400},
+		{`{"messages":[{"role":"user","content":"hi"}]}`, "missing or unknown format", 400},
+		{`{"format":"openai-chat","messages":[{"role":"user","content":"hi"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}],"after":0}`, `"records":[1,2]`, 200},
+		{`{"format":"openai-chat","messages":[{"role":"user","content":"hi"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}],"after":0}`, `"records":[1,2]`, 200},
+		{`{"messages":[{"role":"user","content":"go on"}]}`, "a tool call has no result yet", 400},
+		{`{"messages":[{"role":"tool","tool_call_id":"c","content":"done"},7]}`, "message 1", 400},
+		{`{"messages":[{"role":"tool","tool_call_id":"c","content":"done"}],"after":1}`, "", 409},
+		{`{"messages":[{"role":"tool","tool_call_id":"c","content":"done"}]}`, `"head":3`, 200},
+	} {
+		if code, reply := a.do(t, "POST", "/furl/v1/sessions/n1/append", tt.body); code != tt.code || !strings.Contains(reply, tt.want) {
+			t.Errorf("%.90s: %d %.300s", tt.body, code, reply)
+		}
 	}
 }

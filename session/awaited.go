@@ -53,6 +53,7 @@ func (s *Session) await(sent *Fit) error {
 	if err != nil {
 		return fmt.Errorf("keep a request until its reply is known: %w", err)
 	}
+	m.Model = sent.Model
 	s.newMeta = &m
 	return nil
 }

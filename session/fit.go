@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -284,25 +285,29 @@ func (s *Session) policyWithoutModel(in transact.Prompt) (furl.Policy, error) {
 	set := s.policySettings()
 	if in.Adjust != nil {
 		set = in.Adjust(set)
-	} else if set.Summarizer == nil {
+	} else if set.Summarizer == nil && in.Policy == "" {
 		return s.sessionPolicy()
 	}
 	set.Summarizer = nil
-	return s.policyWith(set)
+	return s.policyWith(in, set)
 }
 
 // policyFor returns the policy of a request.
 func (s *Session) policyFor(in transact.Prompt) (furl.Policy, error) {
-	if in.Adjust == nil {
+	set := s.policySettings()
+	switch {
+	case in.Adjust != nil:
+		set = in.Adjust(set)
+	case in.Policy == "":
 		return s.sessionPolicy()
 	}
-	return s.policyWith(in.Adjust(s.policySettings()))
+	return s.policyWith(in, set)
 }
 
-// policyWith returns the session's policy with other settings.
-func (s *Session) policyWith(set policy.Settings) (furl.Policy, error) {
+// policyWith returns the policy of a request with other settings.
+func (s *Session) policyWith(in transact.Prompt, set policy.Settings) (furl.Policy, error) {
 	live := s.all.live()
-	p, err := live.Policies.Policy(s.policyName(), set)
+	p, err := live.Policies.Policy(cmp.Or(in.Policy, s.policyName()), set)
 	if err != nil {
 		p, err = live.Policies.Policy(live.Policy, set)
 	}

@@ -184,7 +184,7 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 	})
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
 	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), chatCommand(p), mcpCommand(p), uiCommand(p), setupCommand(p), configCommand(p),
-		replayCommand(p), evalCommand(p), showCommand(p), reduceCommand(p), importCommand(p), exportCommand(p), resumeInCommand(p),
+		replayCommand(p), evalCommand(p), showCommand(p), reduceCommand(p), fitCommand(p), importCommand(p), exportCommand(p), resumeInCommand(p),
 		sessionsCommand(p), setCommand(p), contextCommand(p), summaryCommand(p), editSummaryCommand(p),
 		searchCommand(p), getCommand(p), restoreCommand(p), pinCommand(p), unpinCommand(p), rewindCommand(p), forkCommand(p), branchesCommand(p), deleteCommand(p), redactCommand(p), backupCommand(p), encryptionCommand(p),
 		statsCommand(p), statusCommand(p), modelsCommand(p), tenantsCommand(p), keysCommand(p), holdCommand(p), auditCommand(p), uninstallCommand(p), doctorCommand(p), simCommand(), versionCommand())

@@ -24,6 +24,7 @@ type incoming struct {
 	// redacted are redacted forms of messages, by the digests of the originals; see
 	// redacted.go.
 	redacted map[furl.Digest]*furl.Message
+	policy   string    // of the session from now on; "": no change
 	began    time.Time // when the request began to be matched
 	// references are the recorded items that messages of the request refer to, by index;
 	// see reference.go.
@@ -198,6 +199,10 @@ func (t *tx) updateMeta(in *incoming, starts bool) {
 	}
 	if m.Format == "" {
 		m.Format = in.req.Format
+	}
+	if in.policy != "" && m.Policy != in.policy {
+		m.Policy = in.policy
+		t.SetMeta(m)
 	}
 	if starts && in.partial {
 		if m.Settings == nil {

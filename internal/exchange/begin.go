@@ -94,7 +94,7 @@ func (a *Sessions) beginRecorded(ctx context.Context, x *Exchange, o *BeginOptio
 		x.Why = "the request has no messages"
 		return x, nil
 	}
-	x.incoming = &incoming{req: req, chains: chainsIn(req), hints: o.Hints, recall: o.Recall, answered: o.Commands.answered, began: time.Now()}
+	x.incoming = &incoming{req: req, chains: chainsIn(req), hints: o.Hints, recall: o.Recall, answered: o.Commands.answered, policy: o.Fitting.policy(), began: time.Now()}
 	return a.matchAndPrepare(ctx, x)
 }
 
@@ -296,7 +296,7 @@ func (x *Exchange) prompt(t *tx) transact.Prompt {
 		Model: x.req.Model, Preamble: x.req.Preamble, Digest: x.req.PreambleDigest, MaxTokens: x.req.MaxTokens,
 		Tail: x.req.Messages[len(x.req.Messages)-x.incoming.tailLen:], Refused: x.overflow, Window: x.window, ThinkingRefused: x.thinking,
 		DryRun: x.Dry || x.stored, Unbound: x.Dry && x.lacksRecallTools(t), Cache: wire.For(x.req.Format).CacheRequest(x.req),
-		HourCache: x.hourCache, Budget: x.fitting.budget(), Adjust: x.fitting.adjust(),
+		HourCache: x.hourCache, Policy: x.fitting.policy(), Budget: x.fitting.budget(), Adjust: x.fitting.adjust(),
 	}
 }
 

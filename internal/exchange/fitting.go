@@ -13,6 +13,8 @@ import (
 
 // Fitting is what a program says of a request that it sends itself.
 type Fitting struct {
+	// Policy is the name of the session's policy from now on, "" for no change.
+	Policy string
 	// Usage is the usage of the reply to the session's previous request, zero if it is not
 	// known.
 	Usage  furl.Usage
@@ -29,6 +31,13 @@ func (f *Fitting) now() time.Time {
 		return time.Time{}
 	}
 	return f.Now
+}
+
+func (f *Fitting) policy() string {
+	if f == nil {
+		return ""
+	}
+	return f.Policy
 }
 
 func (f *Fitting) budget() int {

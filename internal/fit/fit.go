@@ -77,7 +77,7 @@ func Fit(ctx context.Context, all *session.Sessions, r *Request) (*Result, error
 			return nil, err
 		}
 	}
-	before, err := prepareSession(ctx, all, r)
+	before, err := recordsOf(ctx, all, r.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func Fit(ctx context.Context, all *session.Sessions, r *Request) (*Result, error
 			return nil, err
 		}
 	}
-	out := &Result{Body: x.Body, api: q.api, stateless: r.Session == ""}
+	out := &Result{Body: x.Body, policy: r.Policy, stateless: r.Session == ""}
 	out.describe(x, req)
 	resend, err := x.Commit(ctx)
 	switch {
@@ -122,7 +122,7 @@ type checked struct {
 }
 
 func check(all *session.Sessions, r *Request) (*checked, error) {
-	q := &checked{fitting: exchange.Fitting{Now: r.Time}}
+	q := &checked{fitting: exchange.Fitting{Policy: r.Policy, Now: r.Time}}
 	var err error
 	if r.Format != "" {
 		if q.api = wire.For(r.Format); q.api == nil {
@@ -186,34 +186,20 @@ func ephemeral(all *session.Sessions) (*session.Sessions, error) {
 	return session.New(inmem.New(), &o)
 }
 
-// prepareSession creates the session or sets its policy. It returns the number of its
-// records.
-func prepareSession(ctx context.Context, all *session.Sessions, r *Request) (before furl.Seq, err error) {
-	id := r.Session
+// recordsOf returns the number of records of a session, 0 if it does not exist.
+func recordsOf(ctx context.Context, all *session.Sessions, id furl.SessionID) (furl.Seq, error) {
 	if id == "" {
-		if r.Policy != "" {
-			r.Session = stateless
-			all.CreateAs(stateless, storage.Meta{Policy: r.Policy})
-		}
 		return 0, nil
 	}
 	s, err := all.Open(ctx, id)
-	switch {
-	case errors.Is(err, storage.ErrNoSession):
-		all.CreateAs(id, storage.Meta{Policy: r.Policy})
+	if errors.Is(err, storage.ErrNoSession) {
 		return 0, nil
-	case err != nil:
-		return 0, err
-	case r.Policy != "" && s.Meta().Policy != r.Policy:
-		if err := s.Set(ctx, "policy", r.Policy); err != nil {
-			return 0, err
-		}
 	}
-	return furl.Seq(len(s.Records(0))), nil
+	if err != nil {
+		return 0, err
+	}
+	return furl.Seq(s.Info().Records), nil
 }
-
-// stateless is the id of the session of a request without one.
-const stateless = "fit"
 
 // Result is a fitted request.
 type Result struct {
@@ -223,7 +209,7 @@ type Result struct {
 	Outcome Outcome
 	Events  []event.Moment
 
-	api       wire.API
+	policy    string // of the request
 	stateless bool
 }
 
@@ -235,7 +221,7 @@ func (r *Result) describe(x *exchange.Exchange, req *protocol.Request) {
 		return
 	}
 	o = &r.Outcome
-	o.Policy = x.Session.Policy()
+	o.Policy = cmp.Or(r.policy, x.Session.Policy())
 	if !r.stateless {
 		o.Session = x.Session.ID()
 	}
@@ -271,6 +257,10 @@ func (r *Result) recorded(x *exchange.Exchange, before furl.Seq) (err error) {
 	}
 	// The exchange is recorded with the reply. Its events are known already.
 	planned := furl.Record{Parent: x.Fit.Head, Body: &furl.Exchange{Plan: x.Fit.PlanSteps(), Estimated: x.Fit.Plan.After}}
-	r.Events = append(r.Events, event.Moment{Record: planned, Events: event.Of(new(furl.State), planned, x.Fit.Budget.Window)})
+	told := event.Of(new(furl.State), planned, x.Fit.Budget.Window)
+	if len(x.Fit.Plan.Reductions) > 0 { // each says the size
+		told = slices.DeleteFunc(told, func(e event.Event) bool { _, ok := e.(event.ContextUsage); return ok })
+	}
+	r.Events = append(r.Events, event.Moment{Record: planned, Events: told})
 	return nil
 }

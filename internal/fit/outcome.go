@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/furlhq/furl"
@@ -94,7 +95,7 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 	}
 	out := make([]byte, 0, len(r.Body)+len(outcome)+len(events)+40)
 	out = append(out, `{"body":`...)
-	out = append(out, r.Body...)
+	out = append(out, bytes.TrimSpace(r.Body)...)
 	out = append(out, `,"outcome":`...)
 	out = append(out, outcome...)
 	out = append(out, `,"events":`...)

@@ -185,6 +185,8 @@ type Prompt struct {
 	// nil. Window is the context window by that error, 0 if unknown.
 	Refused *protocol.Overflow
 	Window  int
+	// Policy is the name of the policy. If empty, defaults to that of the session.
+	Policy string
 	// Budget is the largest prompt in tokens, if that is less than the window leaves; 0:
 	// no such limit.
 	Budget int

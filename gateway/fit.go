@@ -1,0 +1,188 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/furlhttp"
+	"github.com/furlhq/furl/internal/access"
+	"github.com/furlhq/furl/internal/fit"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
+	"github.com/furlhq/furl/wire"
+)
+
+// withBody returns a handler for a request of furl's API whose body is as large as a
+// request to a model: it counts toward the limits of the tenant, the memory for bodies and
+// the concurrent requests as one of these.
+func (g *Gateway) withBody(h func(c *call, r *http.Request, body []byte) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := &call{statusWriter: statusWriter{ResponseWriter: w}, g: g, rt: &route{}, start: time.Now()}
+		r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+		g.inFlight.Add(1)
+		defer func() {
+			for _, f := range c.cleanups {
+				defer f()
+			}
+			g.inFlight.Add(-1)
+		}()
+		g.jsonHandler(func(*http.Request) (any, error) {
+			body, err := g.admitBody(c, r)
+			if err != nil {
+				return nil, err
+			}
+			return h(c, r, body)
+		})(c, r.Clone(r.Context())) // its limit of the body is smaller
+	}
+}
+
+// admitBody reads the body of a request if the limits allow it.
+func (g *Gateway) admitBody(c *call, r *http.Request) ([]byte, error) {
+	tenant := identityOf(r.Context()).Tenant
+	if g.o.Limits != nil {
+		end, err := g.usage.Begin(g.o.Now(), tenant, g.o.Limits.Of(tenant))
+		if limit, ok := errors.AsType[*access.LimitError](err); ok {
+			return nil, &statusError{http.StatusTooManyRequests, errors.New(g.limited(c.Header(), limit).Message)}
+		}
+		c.onEnd(end)
+	}
+	received, err := g.readBody(c, r)
+	if err != nil {
+		return nil, err
+	}
+	size := int64(len(received.data))
+	c.onEnd(func() { g.counts(tenant, size+c.written) })
+	select {
+	case g.slots <- struct{}{}:
+		c.onEnd(func() { <-g.slots })
+	default:
+		return nil, &statusError{http.StatusServiceUnavailable, errors.New("too many concurrent requests; try again later")}
+	}
+	c.onEnd(g.inFlightByTenant.begin(tenant))
+	ok, err := g.reserveDecoded(r.Context(), received.data)
+	if err == nil && !ok {
+		err = &statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("the request has more than %d parts, or needs too much memory", maxParts)}
+	}
+	return received.data, err
+}
+
+// fitBody serves POST /furl/v1/fit.
+func (g *Gateway) fitBody(c *call, r *http.Request, data []byte) (any, error) {
+	var in struct {
+		Body    json.RawMessage `json:"body"`
+		Format  furl.Format     `json:"format"`
+		Policy  string          `json:"policy"`
+		Model   string          `json:"model"`
+		Budget  any             `json:"budget"`
+		Usage   json.RawMessage `json:"usage"`
+		Time    time.Time       `json:"time"`
+		Session furl.SessionID  `json:"session"`
+	}
+	if err := decodeJSON(data, &in); err != nil {
+		return nil, err
+	}
+	if len(in.Body) == 0 {
+		return nil, badRequest("missing field body: the request as you would send it to the provider")
+	}
+	q := &fit.Request{
+		Body: in.Body, Format: in.Format, Policy: in.Policy, Model: in.Model, Usage: in.Usage, Time: in.Time, Session: in.Session,
+		HourCache: g.hourCache(r),
+	}
+	if string(in.Usage) == "null" {
+		q.Usage = nil
+	}
+	switch budget := in.Budget.(type) {
+	case nil:
+	case string:
+		q.Budget = budget
+	case float64:
+		q.Budget = fmt.Sprintf("%.0f", budget)
+	default:
+		return nil, badRequest("invalid budget: expected a number of tokens, or a text such as \"400000chars\"")
+	}
+	if in.Session != "" {
+		q.Began = func(x *session.Exchange) error {
+			c.x = x
+			return limitReached(c.beginSession(r.Context()))
+		}
+	}
+	out, err := fit.Fit(r.Context(), g.sessionsOf(r), q)
+	if wrong, ok := errors.AsType[*fit.Error](err); ok {
+		return nil, badRequest("%w", wrong)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := out.MarshalJSON()
+	return rawJSON(append(text, '\n')), err
+}
+
+// limitReached returns the error of the API for a session beyond the limit of a tenant.
+func limitReached(err error) error {
+	if e, ok := errors.AsType[*furlhttp.RefusedError](err); ok {
+		return &statusError{e.Refusal.Status, errors.New(e.Refusal.Message)}
+	}
+	return err
+}
+
+// appendMessages serves POST /furl/v1/sessions/{id}/append: it adds messages to a session
+// without a provider, and creates it if it does not exist.
+func (g *Gateway) appendMessages(c *call, r *http.Request, data []byte) (any, error) {
+	var in struct {
+		Messages []json.RawMessage `json:"messages"`
+		Format   furl.Format       `json:"format"`
+		After    *furl.Seq         `json:"after"`
+	}
+	if err := decodeJSON(data, &in); err != nil {
+		return nil, err
+	}
+	if len(in.Messages) == 0 {
+		return nil, badRequest("missing field messages: a list of messages, or of items of Responses")
+	}
+	all := g.sessionsOf(r)
+	s, err := findSession(r, all)
+	if id := furl.SessionID(r.PathValue("id")); errors.Is(err, storage.ErrNoSession) && storage.ValidID(id) {
+		s, err = all.CreateAs(id, storage.Meta{Format: in.Format}), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	format := cmp.Or(in.Format, s.Meta().Format)
+	api := wire.For(format)
+	if api == nil {
+		return nil, badRequest("missing or unknown format %.40q: expected %s, %s or %s", format, furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses)
+	}
+	c.x = &session.Exchange{Session: s}
+	if err := limitReached(c.beginSession(r.Context())); err != nil {
+		return nil, err
+	}
+	msgs := make([]*furl.Message, len(in.Messages))
+	for i, raw := range in.Messages {
+		if msgs[i], err = api.DecodeMessage(raw); err != nil {
+			return nil, badRequest("message %d: %w", i, err)
+		}
+	}
+	var records []furl.Record
+	if in.After != nil {
+		records, err = s.AppendAfter(r.Context(), *in.After, msgs...)
+	} else {
+		records, err = s.Append(r.Context(), msgs...)
+	}
+	if errors.Is(err, furl.ErrOpenCall) {
+		return nil, badRequest("%w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	seqs := make([]furl.Seq, len(records))
+	for i := range records {
+		seqs[i] = records[i].Seq
+	}
+	return map[string]any{"session": s.ID(), "records": seqs, "head": s.Head()}, nil
+}
