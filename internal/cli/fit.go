@@ -51,7 +51,7 @@ A gateway does the same in a process that keeps running: POST /furl/v1/fit.`,
 		Example: `  furl fit --policy auto < request.json
   furl fit --policy rolling --budget 100000 --body request.json > smaller.json
   furl fit --policy auto --session agent-7 --usage "$USAGE" < request.json
-  furl fit --format openai-chat --policy graduated --budget 400000chars < chat.json`,
+  furl fit --policy graduated --budget 400000chars --body < request.json`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.fit(cmd, args) },
 	}
