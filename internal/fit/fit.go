@@ -225,6 +225,7 @@ func (r *Result) describe(x *exchange.Exchange, req *protocol.Request) {
 	if !r.stateless {
 		o.Session = x.Session.ID()
 	}
+	o.Outcome = x.Outcome()
 	o.setPlan(x.Fit)
 	for _, h := range x.Hidden() {
 		hidden := Hidden{Message: h.Message, Block: h.Block, By: h.By}

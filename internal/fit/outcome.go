@@ -10,26 +10,22 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// Outcome says what was done with a request. Sizes are in the provider's tokens.
+// Outcome says what was done with a request. Sizes are in the provider's tokens. Planned and
+// what follows it describe the plan of this request; Before and After are the estimated sizes
+// of the prompt without and with it.
 type Outcome struct {
 	// Session is the session that keeps the reductions, "" for none.
 	Session furl.SessionID `json:"session,omitempty"`
 	Format  furl.Format    `json:"format"`
 	Model   string         `json:"model"`
 	Policy  string         `json:"policy,omitempty"`
-	// Changed reports whether the body differs from the request's.
-	Changed bool `json:"changed"`
-	// Before and After are the estimated sizes of the prompt without and with what this
-	// request hid; Limit is the largest that was planned for, 0 if the window is unknown.
-	Before int `json:"context_size_before"`
-	After  int `json:"context_size_after"`
-	Limit  int `json:"limit"`
-	// Impossible reports that even the smallest possible request is above the limit.
-	Impossible bool `json:"impossible,omitempty"`
-	// Reason is why the prompt is still above the policy's trigger. Note is why the body
+	// Changed reports whether the body differs from the request's. Note is why the body
 	// was not reduced or recorded.
-	Reason string `json:"reason,omitempty"`
-	Note   string `json:"note,omitempty"`
+	Changed bool   `json:"changed"`
+	Note    string `json:"note,omitempty"`
+	// Limit is the largest prompt that was planned for, 0 if the window is unknown.
+	Limit int `json:"limit"`
+	policy.Outcome
 	// Steps are what the stages of the policy did, in order.
 	Steps []Step `json:"steps"`
 	// Reductions are those of this request, and earlier ones that hide something of it
@@ -37,12 +33,8 @@ type Outcome struct {
 	Reductions []session.Recorded `json:"reductions"`
 	// Hidden is what the body does not show as the request has it.
 	Hidden []Hidden `json:"hidden"`
-	// Graduated is what the policy graduated did (M5), Eviction what rolling did (R2).
-	Graduated *policy.GraduatedOutcome `json:"graduated,omitempty"`
-	Eviction  *policy.Eviction         `json:"eviction,omitempty"`
 	// Cost is the cost of this request's reductions together, in US dollars.
-	Cost     furl.Cost      `json:"cost"`
-	Warnings []furl.Warning `json:"warnings,omitempty"`
+	Cost furl.Cost `json:"cost"`
 }
 
 // Step is what one stage of a policy did.
@@ -68,13 +60,11 @@ type Hidden struct {
 
 // setPlan describes the plan of a request.
 func (o *Outcome) setPlan(f *session.Fit) {
-	plan := f.Plan
-	o.Before, o.After, o.Limit = plan.Before, plan.After, f.Budget.Room()
-	o.Reason, o.Impossible, o.Warnings = plan.Reason, plan.Impossible, plan.Warnings
-	for _, st := range plan.Steps {
+	o.Limit = f.Budget.Room()
+	for _, st := range f.Plan.Steps {
 		o.Steps = append(o.Steps, Step{st.Stage, st.Skipped, st.Hidden, st.Before, st.After})
 	}
-	for _, red := range plan.Reductions {
+	for _, red := range f.Plan.Reductions {
 		o.Cost.Rewrite += red.Cost.Rewrite
 		o.Cost.PerRequest += red.Cost.PerRequest
 		o.Cost.Own += red.Cost.Own

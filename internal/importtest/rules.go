@@ -68,7 +68,7 @@ var rules = map[string]rule{
 	"internal/modelsapi":   {imports: []string{".", "protocol", "upstream", "wire"}},
 	"internal/fit":         {imports: above("session", "inmem", "internal/exchange")},
 	"furlhttp":             {imports: above("session", "upstream", "internal/agents", "internal/exchange", "internal/onereply", "internal/rawjson")},
-	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/access", "internal/audit", "internal/agents", "internal/exchange", "internal/keepalive", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/summary", "internal/transact")},
+	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/access", "internal/audit", "internal/agents", "internal/exchange", "internal/fit", "internal/keepalive", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/summary", "internal/transact")},
 	"agent":                {imports: above("session", "upstream", "tool", "internal/recalltext", "internal/summary", "internal/transact")},
 	"replay":               {imports: above("session", "sim", "internal/fidelity", "internal/keepalive", "internal/numbers", "internal/promptcache"), offline: true},
 	"sim":                  {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
