@@ -39,8 +39,9 @@ type awaitedReply struct {
 
 // await keeps what the exchange of a fit records until its reply is known.
 func (s *Session) await(sent *Fit) error {
-	ex := exchangeOf(sent, &protocol.Reply{})
-	ex.Plan = sent.Plan.Steps
+	planned := *sent
+	planned.HourCache = false // Hour says so
+	ex := exchangeOf(&planned, &protocol.Reply{})
 	head, body, err := record.Encode(furl.Record{Seq: sent.Head + 1, Parent: sent.Head, At: sent.At, By: furl.Furl, Body: ex})
 	if err != nil {
 		return fmt.Errorf("keep a request until its reply is known: %w", err)
