@@ -4,9 +4,9 @@
 //
 //	go run ./internal/testreport [-norace=PACKAGE,PACKAGE] [flags of go test] ./...
 //
-// With -race, packages after -norace run without the race detector, one at a time beside
-// the others, which run one package less at once (-p). These are packages that take long
-// under it and gain little by it.
+// With -race, packages after -norace run without the race detector, beside the others and
+// half of the packages at once (-p) each. These are packages that take long under it and
+// gain little by it.
 //
 // With FURL_NO_SKIP set, a skipped test is a failure: the full set must run,
 // as in .ci/run. Exit status 1 means that something failed.
@@ -122,7 +122,8 @@ func split(args []string) ([][]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("-p %s: %w", flags[i+1], err)
 		}
-		flags[i+1], beside[slices.Index(beside, "-p")+1] = strconv.Itoa(max(1, n-1)), "1"
+		half := max(1, n/2)
+		flags[i+1], beside[slices.Index(beside, "-p")+1] = strconv.Itoa(max(1, n-half)), strconv.Itoa(half)
 	}
 	return [][]string{slices.Concat(flags, with), slices.Concat(beside, without)}, nil
 }
