@@ -103,22 +103,22 @@ func TestAPI(t *testing.T) {
 		t.Errorf("what was restored is not in the view: %v", out)
 	}
 	// The model saw it at earlier requests, until it was hidden; the restoration is newer.
-	seen := ""
+	var seen strings.Builder
 	for n, last := 1, 1.0; n <= int(last); n++ {
 		_, view := st.ask(t, "GET", fmt.Sprintf("%s/view?request=%d", path, n), "")
 		last = view["requests"].(float64)
 		for _, m := range view["messages"].([]any) {
 			for _, b := range m.(map[string]any)["blocks"].([]any) {
 				if b := b.(map[string]any); b["handle"] == handle && b["hidden_by"] == nil {
-					seen += "shown "
+					seen.WriteString("shown ")
 				} else if b["handle"] == handle {
-					seen += "hidden "
+					seen.WriteString("hidden ")
 				}
 			}
 		}
 	}
-	if !regexp.MustCompile(`^(shown )+(hidden )*$`).MatchString(seen) || strings.Count(seen, "shown") > 14 {
-		t.Errorf("at the requests, the block was %s", seen)
+	if !regexp.MustCompile(`^(shown )+(hidden )*$`).MatchString(seen.String()) || strings.Count(seen.String(), "shown") > 14 {
+		t.Errorf("at the requests, the block was %s", seen.String())
 	}
 	for query, want := range map[string]int{"request=99": 404, "request=0": 400, "request=x": 400, "request=1&model=m": 400} {
 		if status, out := st.ask(t, "GET", path+"/view?"+query, ""); status != want {

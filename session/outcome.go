@@ -21,9 +21,12 @@ func (s *Session) Outcome(f *Fit) (policy.Outcome, error) {
 			head = s.log.At(head).Parent
 		}
 	}
-	st, err := furl.Fold(s.log, head)
-	if err != nil {
-		return policy.Outcome{}, err
+	st := s.log.State()
+	if head != s.log.Head() {
+		var err error
+		if st, err = furl.Fold(s.log, head); err != nil {
+			return policy.Outcome{}, err
+		}
 	}
 	p, err := s.sessionPolicy()
 	if err != nil {

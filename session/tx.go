@@ -9,7 +9,6 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/transact"
-	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/storage"
 )
@@ -221,25 +220,6 @@ func (t *tx) Rewind(to furl.Seq, by furl.Actor) (furl.Record, error) {
 // Observe implements transact.Tx.
 func (t *tx) Observe(ctx context.Context, sent *Fit, reply *protocol.Reply) (fresh bool, err error) {
 	return t.s.observe(ctx, sent, reply)
-}
-
-// Outcome implements transact.Tx.
-func (t *tx) Outcome(in transact.Prompt, fit *Fit) (policy.Outcome, error) {
-	p, err := t.s.policyFor(in)
-	if err != nil {
-		return policy.Outcome{}, err
-	}
-	before := fit.Head
-	for range fit.Plan.Reductions {
-		before = t.s.log.At(before).Parent
-	}
-	st := t.s.log.State()
-	if before != fit.Head {
-		if st, err = furl.Fold(t.s.log, before); err != nil {
-			return policy.Outcome{}, err
-		}
-	}
-	return policy.OutcomeOf(p, st, &fit.Budget, fit.Plan)
 }
 
 // Await implements transact.Tx.

@@ -37,16 +37,16 @@ func TestCodeAssistant(t *testing.T) {
 	}
 	wantShown(t, s, "user The test fails because the store sleeps.", "user Go on.", "assistant Done.")
 	checkRequests(t, s, true)
-	var other string // the branch that was left
+	var other strings.Builder // the branch that was left
 	for i := 1; i <= s.Log.Len(); i++ {
 		if m, ok := s.Log.At(furl.Seq(i)).Body.(*furl.Message); ok {
 			for _, b := range m.Blocks {
-				other += b.Text + "\n"
+				other.WriteString(b.Text + "\n")
 			}
 		}
 	}
 	for _, want := range []string{"Remove the sleep.", "no such text", "loaded_files", "The store waits for a timer."} {
-		if !strings.Contains(other, want) {
+		if !strings.Contains(other.String(), want) {
 			t.Errorf("the log lacks %q", want)
 		}
 	}

@@ -286,10 +286,11 @@ func findCuts(in *input, msgs []rooMessage) []*rooCut {
 			byID[0][m.summary] = []int{i}
 		}
 		if m := &msgs[i]; m.marker != "" {
-			if list := byID[1][m.marker]; len(list) > 0 && !m.copies && !msgs[list[0]].copies && i != list[len(list)-1]+1 {
-				list = list[:0] // the id occurs twice
+			list := byID[1][m.marker]
+			if len(list) > 0 && !m.copies && !msgs[list[0]].copies && i != list[len(list)-1]+1 {
+				list = nil // the id occurs twice
 			}
-			byID[1][m.marker] = append(byID[1][m.marker], i)
+			byID[1][m.marker] = append(list, i)
 		}
 	}
 	var cuts []*rooCut

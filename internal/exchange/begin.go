@@ -256,7 +256,7 @@ func (x *Exchange) preparation(s *session.Session, noModel, recorded bool) prepa
 				x.all.tx(s, st).trackPending(x)
 			}
 			if err == nil && x.fitting != nil {
-				err = x.awaitReply(st, fit)
+				err = st.Await(fit)
 			}
 			return err
 		},

@@ -7,7 +7,6 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/transact"
-	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
@@ -37,7 +36,6 @@ type Exchange struct {
 	hourCache protocol.HourCache // BeginOptions.HourCache
 	compacts  bool               // BeginOptions.Compact
 	fitting   *Fitting           // BeginOptions.Fitting
-	outcome   policy.Outcome     // of the plan, with fitting
 	thread    *protocol.Thread   // of the request, nil if it has none
 	stored    bool               // the request continues a thread
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -57,18 +56,6 @@ func (f *Fitting) adjust() func(policy.Settings) policy.Settings {
 		return set
 	}
 }
-
-// awaitReply describes the plan, and keeps what the exchange records of the request until its
-// reply is known.
-func (x *Exchange) awaitReply(st sessionTx, fit *session.Fit) (err error) {
-	if x.outcome, err = st.Outcome(transact.Prompt{Policy: x.fitting.Policy, Adjust: x.fitting.adjust()}, fit); err != nil {
-		return err
-	}
-	return st.Await(fit)
-}
-
-// Outcome describes the plan of a request with BeginOptions.Fitting.
-func (x *Exchange) Outcome() policy.Outcome { return x.outcome }
 
 // recordAwaited records the reply to the session's previous request, which the history
 // has, as if furl had seen it: with its usage, after its request.

@@ -225,7 +225,6 @@ func (r *Result) describe(x *exchange.Exchange, req *protocol.Request) {
 	if !r.stateless {
 		o.Session = x.Session.ID()
 	}
-	o.Outcome = x.Outcome()
 	o.setPlan(x.Fit)
 	for _, h := range x.Hidden() {
 		hidden := Hidden{Message: h.Message, Block: h.Block, By: h.By}
@@ -248,11 +247,9 @@ func (r *Result) recorded(x *exchange.Exchange, before furl.Seq) (err error) {
 			r.Outcome.Reductions = append(r.Outcome.Reductions, red)
 		}
 	}
-	out, err := x.Session.Outcome(x.Fit)
-	if err != nil {
+	if r.Outcome.Outcome, err = x.Session.Outcome(x.Fit); err != nil {
 		return err
 	}
-	r.Outcome.Graduated, r.Outcome.Eviction = out.Graduated, out.Eviction
 	if r.Events, err = x.Session.Events(before, x.Fit.Budget.Window); err != nil {
 		return fmt.Errorf("events of the request: %w", err)
 	}

@@ -126,8 +126,6 @@ type Tx[Fit any] interface {
 	// Observe records the result of a request, as session.Session.Observe does. fresh
 	// is false if it was recorded before.
 	Observe(ctx context.Context, sent Fit, reply *protocol.Reply) (fresh bool, err error)
-	// Outcome describes the plan of a prepared request, whose prompt was in.
-	Outcome(in Prompt, fit Fit) (policy.Outcome, error)
 	// Await keeps what Observe records of a request until its reply is known. Awaited
 	// returns it, nil if there is none or the session has continued since; ObserveAwaited
 	// records it with the reply.
