@@ -52,16 +52,13 @@ func (g *growing) grow() {
 }
 
 // BenchmarkModel sends requests of a session that grows by a step each time,
-// through the handler and into a store on the disk.
+// through the handler and into a store on the disk. BenchmarkFit has them fitted.
 func BenchmarkModel(b *testing.B) {
 	for _, policy := range []string{"none", "auto"} {
 		for _, kb := range []int{57, 553, 2200} {
 			b.Run(fmt.Sprintf("%s/%dKB", policy, kb), func(b *testing.B) {
-				g := benchGateway(b, policy, kb<<10/4*7/10)
-				tools := strings.Repeat(`{"name":"Read","description":"Reads a file from the disk and gives its lines with their numbers.","input_schema":{"type":"object","properties":{"file_path":{"type":"string"}}}},`, 40)
-				c := &growing{body: fmt.Appendf(nil, `{"model":"claude-sonnet-4-5","max_tokens":32000,"system":%q,"tools":[%s],"messages":[{"role":"user","content":"Go on."}`,
-					strings.Repeat("You are an agent that works on code. ", 150), strings.TrimSuffix(tools, ","))}
-				send := func() {
+				var furl float64
+				benchGrowing(b, policy, kb, func(g *gateway.Gateway, c *growing) {
 					r := httptest.NewRequest(http.MethodPost, "http://localhost/v1/messages", bytes.NewReader(append(bytes.Clone(c.body), "]}"...)))
 					r.Header.Set("X-Step", strconv.Itoa(c.step))
 					w := httptest.NewRecorder()
@@ -69,25 +66,57 @@ func BenchmarkModel(b *testing.B) {
 					if w.Code != http.StatusOK || w.Header().Get("X-Furl-Session") == "" {
 						b.Fatal(w.Code, w.Body)
 					}
-				}
-				for len(c.body) < kb<<10 {
-					c.grow()
-				}
-				base, at := len(c.body), c.step
-				send()
-				b.ReportAllocs()
-				before := procstat.Read().CPU
-				for b.Loop() {
-					if len(c.body) > base*5/4 { // as long as it is about this size
-						c.body, c.step = c.body[:base], at
+					var ms float64
+					if _, err := fmt.Sscanf(w.Header().Get("Server-Timing"), "furl;dur=%f", &ms); err != nil {
+						b.Fatal(err)
 					}
-					c.grow()
-					send()
-				}
-				b.ReportMetric(float64((procstat.Read().CPU-before).Microseconds())/float64(b.N), "cpu-µs/op")
+					furl += ms
+				})
+				b.ReportMetric(1000*furl/float64(b.N), "before-sending-µs/op")
 			})
 		}
 	}
+}
+
+func BenchmarkFit(b *testing.B) {
+	for _, policy := range []string{"none", "auto"} {
+		for _, kb := range []int{57, 553, 2200} {
+			b.Run(fmt.Sprintf("%s/%dKB", policy, kb), func(b *testing.B) {
+				benchGrowing(b, policy, kb, func(g *gateway.Gateway, c *growing) {
+					text := fmt.Appendf(nil, `{"session":"s","format":"anthropic","usage":{"input_tokens":%d,"output_tokens":20},"body":%s]}}`, len(c.body)/4, c.body)
+					w := httptest.NewRecorder()
+					g.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/furl/v1/fit", bytes.NewReader(text)))
+					if w.Code != http.StatusOK {
+						b.Fatal(w.Code, w.Body)
+					}
+				})
+			})
+		}
+	}
+}
+
+// benchGrowing sends the requests of a session that begins with so many kilobytes and grows by a
+// step each time.
+func benchGrowing(b *testing.B, policy string, kb int, send func(*gateway.Gateway, *growing)) {
+	g := benchGateway(b, policy, kb<<10/4*7/10)
+	tools := strings.Repeat(`{"name":"Read","description":"Reads a file from the disk and gives its lines with their numbers.","input_schema":{"type":"object","properties":{"file_path":{"type":"string"}}}},`, 40)
+	c := &growing{body: fmt.Appendf(nil, `{"model":"claude-sonnet-4-5","max_tokens":32000,"system":%q,"tools":[%s],"messages":[{"role":"user","content":"Go on."}`,
+		strings.Repeat("You are an agent that works on code. ", 150), strings.TrimSuffix(tools, ","))}
+	for len(c.body) < kb<<10 {
+		c.grow()
+	}
+	base, at := len(c.body), c.step
+	send(g, c)
+	b.ReportAllocs()
+	before := procstat.Read().CPU
+	for b.Loop() {
+		if len(c.body) > base*5/4 { // as long as it is about this size
+			c.body, c.step = c.body[:base], at
+		}
+		c.grow()
+		send(g, c)
+	}
+	b.ReportMetric(float64((procstat.Read().CPU-before).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
 // benchGateway is a gateway over a store on the disk, in front of a provider that

@@ -89,13 +89,20 @@ func (d *decoder) object(path []string, what string, data []byte, to any, valida
 		return
 	}
 	fields := fieldsOf(to)
+	set := make(map[string]bool)
 	for i, key := range keys {
 		path := append(path, key)
-		field, ok := fields[key]
-		if !ok {
+		name := snakeCase(key)
+		field, ok := fields[name]
+		switch {
+		case !ok:
 			d.errorf(path, "unknown key %q for %s: %s", key, what, expected(fields))
 			continue
+		case set[name]:
+			d.errorf(path, "%s is set twice", name)
+			continue
 		}
+		set[name] = true
 		if !d.value(path, key, values[i], field) {
 			continue
 		}
@@ -104,6 +111,22 @@ func (d *decoder) object(path []string, what string, data []byte, to any, valida
 			return // the other keys would repeat it
 		}
 	}
+}
+
+// snakeCase returns a key as furl writes it. Some of the origins are written in TypeScript,
+// and their configurations say minKeepMessages for min_keep_messages (R6).
+func snakeCase(key string) string {
+	var b strings.Builder
+	for i, c := range key {
+		if c >= 'A' && c <= 'Z' {
+			if i > 0 {
+				b.WriteByte('_')
+			}
+			c += 'a' - 'A'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
 }
 
 // value sets one field and reports whether it could.

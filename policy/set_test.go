@@ -46,6 +46,8 @@ func TestConfigure(t *testing.T) {
 		want          string // of the error
 	}{
 		{"rolling", `{"min_keep_messages": 4}`, nil, ""},
+		{"rolling", `{"minKeepMessages": 4, "targetUtilization": 0.6, "evictionNote": false}`, nil, ""},
+		{"rolling", `{"minKeepMessages": 4, "min_keep_messages": 5}`, []string{"min_keep_messages"}, "min_keep_messages is set twice"},
 		{"rolling", `{"target_utilization": 2}`, []string{"target_utilization"}, "invalid target_utilization 2: expected at most 1"},
 		{"rolling", `{"context_threshold": 0.6}`, []string{"context_threshold"}, "invalid target_utilization 0.7: expected at most the context_threshold, 0.6"},
 		{"rolling", `{"eviction_note": "no"}`, []string{"eviction_note"}, `invalid eviction_note "no": expected true or false`},
