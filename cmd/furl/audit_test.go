@@ -25,7 +25,7 @@ func TestAuditOfCommands(t *testing.T) {
 	run(t, home, file, "", "search", "furled", "--store", store)
 	run(t, home, file, "", "export", "latest", "--store", store)
 	run(t, home, file, "", "hold", id, "--reason", "case 17", "--store", store)
-	for _, args := range [][]string{{"show", "none"}, {"delete", id, "--yes"}, {"show", id, "--at-request", "99"}} {
+	for _, args := range [][]string{{"show", "none"}, {"delete", id, "--yes"}, {"export", id, "-o", filepath.Join(file, "x.jsonl")}} {
 		if out, err := furlCommand(home, append(args, "--store", store, "--config", file)...).CombinedOutput(); err == nil {
 			t.Errorf("furl %v: %s", args, out)
 		}
@@ -60,7 +60,7 @@ func TestAuditOfCommands(t *testing.T) {
 		}
 	}
 	want := []string{
-		"cli read ID done", "cli search  done", "cli export ID done", "cli hold ID done", "cli read none not_found", "cli delete ID refused", "cli read ID failed",
+		"cli read ID done", "cli search  done", "cli export ID done", "cli hold ID done", "cli read none not_found", "cli delete ID refused", "cli export ID failed",
 		"mcp search  done", "mcp read ID done", "mcp read none not_found", "mcp read ID not_found", "mcp read ID done",
 	}
 	if !slices.Equal(got, want) {
