@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -16,11 +17,11 @@ import (
 // In each case auto must cost less than doing nothing, and entries of one hour for
 // instructions and tools no more than the same policy without them.
 //
-//	FURL_RECORDINGS=folder go test ./replay -run TestCacheSensitivity -v
+//	FURL_MARKS=1 FURL_RECORDINGS=folder go test ./replay -run TestCacheSensitivity -v
 func TestCacheSensitivity(t *testing.T) {
 	files := recordings.Files(t, withUsage...)
-	if !testing.Verbose() || raceDetector {
-		t.Log("only three recordings; with -v all")
+	if os.Getenv("FURL_MARKS") == "" {
+		t.Log("only three recordings; with FURL_MARKS=1 all")
 		files = recordings.Files(t, "entire-cli/aa-*.jsonl.gz", "entire-cli/37-*.jsonl.gz", "nimbus/*.gz")
 	}
 	read, write := 0.1, 1.25
