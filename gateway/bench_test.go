@@ -82,9 +82,13 @@ func BenchmarkFit(b *testing.B) {
 	for _, policy := range []string{"none", "auto"} {
 		for _, kb := range []int{57, 553, 2200} {
 			b.Run(fmt.Sprintf("%s/%dKB", policy, kb), func(b *testing.B) {
+				reply := make([]byte, 0, kb<<11)
 				benchGrowing(b, policy, kb, func(g *gateway.Gateway, c *growing) {
-					text := fmt.Appendf(nil, `{"session":"s","format":"anthropic","usage":{"input_tokens":%d,"output_tokens":20},"body":%s]}}`, len(c.body)/4, c.body)
+					text := make([]byte, 0, len(c.body)+200)
+					text = fmt.Appendf(text, `{"session":"s","format":"anthropic","usage":{"input_tokens":%d,"output_tokens":20},"body":`, len(c.body)/4)
+					text = append(append(text, c.body...), "]}}"...)
 					w := httptest.NewRecorder()
+					w.Body = bytes.NewBuffer(reply[:0])
 					g.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/furl/v1/fit", bytes.NewReader(text)))
 					if w.Code != http.StatusOK {
 						b.Fatal(w.Code, w.Body)

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/fit"
+	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire"
@@ -84,14 +86,18 @@ func (g *Gateway) fitBody(c *call, r *http.Request, data []byte) (any, error) {
 		Time    time.Time       `json:"time"`
 		Session furl.SessionID  `json:"session"`
 	}
-	if err := decodeJSON(data, &in); err != nil {
+	body, rest := cutField(data, "body")
+	if err := decodeJSON(rest, &in); err != nil {
 		return nil, err
 	}
-	if len(in.Body) == 0 {
+	if string(in.Body) != "null" && len(body) > 0 {
+		return nil, badRequest("invalid request body: field body occurs twice")
+	}
+	if len(body) == 0 {
 		return nil, badRequest("missing field body: the request as you would send it to the provider")
 	}
 	q := &fit.Request{
-		Body: in.Body, Format: in.Format, Policy: in.Policy, Model: in.Model, Usage: in.Usage, Time: in.Time, Session: in.Session,
+		Body: body, Format: in.Format, Policy: in.Policy, Model: in.Model, Usage: in.Usage, Time: in.Time, Session: in.Session,
 		HourCache: g.hourCache(r),
 	}
 	if string(in.Usage) == "null" {
@@ -121,6 +127,27 @@ func (g *Gateway) fitBody(c *call, r *http.Request, data []byte) (any, error) {
 	}
 	text, err := out.MarshalJSON()
 	return rawJSON(append(text, '\n')), err
+}
+
+// cutField returns the value of a field of a JSON object, nil if it has none, and the object
+// with null in its place. encoding/json would read a large value three times.
+func cutField(object []byte, field string) (value, rest []byte) {
+	r := rawjson.NewReader(object)
+	if r.Kind() != '{' {
+		return nil, object
+	}
+	var at rawjson.Span
+	for name := range r.Fields() {
+		if found := string(name) == field && at.Len() == 0; found {
+			at = r.Skip()
+		} else {
+			r.Skip()
+		}
+	}
+	if r.End() != nil || at.Len() == 0 {
+		return nil, object
+	}
+	return object[at.Start:at.End], slices.Concat(object[:at.Start], []byte("null"), object[at.End:])
 }
 
 // limitReached returns the error of the API for a session beyond the limit of a tenant.

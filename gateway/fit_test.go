@@ -192,6 +192,10 @@ func TestFitOverHTTP(t *testing.T) {
 		code       int
 	}{
 		{`{}`, "missing field body", 400},
+		{`{"body":null}`, "give its format", 400},
+		{`{"body":{"messages":[]},"format":"anthropic","Body":{}}`, "field body occurs twice", 400},
+		{`{"body":{"messages":[]}`, "invalid request body", 400},
+		{`[1]`, "expected a JSON object, got array", 400},
 		{`{"body":{"messages":[{"role":"user","content":"hi"}]}}`, "give its format: anthropic, openai-chat or openai-responses", 400},
 		{`{"body":{"messages":1},"format":"anthropic"}`, "is not a request in the format anthropic", 400},
 		{`{"body":{"messages":[]},"format":"x"}`, `unknown format "x"`, 400},
