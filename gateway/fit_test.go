@@ -22,13 +22,16 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// fitting fits the requests of a client as a program does that sends them itself: each call
-// in another process, with the usage of the last reply.
+// fitting fits the requests of a client as a program does that sends them itself, with the usage
+// of the last reply.
 type fitting struct {
 	t     *testing.T
 	st    *judgeStand
 	store *inmem.Store
 	usage json.RawMessage
+	// sessions, if not nil, get all calls, as those of a gateway do. Otherwise each call is in
+	// another process.
+	sessions *session.Sessions
 	// same counts the requests whose body is that of the gateway, changed those in which it
 	// is not the client's.
 	requests, same, changed int
@@ -38,14 +41,11 @@ func (f *fitting) compare(asked []byte, got [][]byte, reply []byte) {
 	if len(got) != 1 {
 		f.t.Fatalf("the provider got %d requests", len(got))
 	}
-	o := f.st.options
-	now := f.st.now
-	o.Now = nil // furl fit gets the time with the request
-	all, err := session.New(f.store, &o)
-	if err != nil {
-		f.t.Fatal(err)
+	all := f.sessions
+	if all == nil {
+		all = f.open()
 	}
-	r, err := fit.Fit(f.t.Context(), all, &fit.Request{Body: asked, Format: f.st.client.Format, Usage: f.usage, Time: now, Session: "s1"})
+	r, err := fit.Fit(f.t.Context(), all, &fit.Request{Body: asked, Format: f.st.client.Format, Usage: f.usage, Time: f.st.now, Session: "s1"})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -63,6 +63,17 @@ func (f *fitting) compare(asked []byte, got [][]byte, reply []byte) {
 		f.t.Fatal(err)
 	}
 	f.usage = fields.Usage
+}
+
+// open returns the sessions as another process has them.
+func (f *fitting) open() *session.Sessions {
+	o := f.st.options
+	o.Now = nil // furl fit gets the time with the request
+	all, err := session.New(f.store, &o)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return all
 }
 
 // firstDifference shows where two texts differ.
@@ -107,6 +118,9 @@ func TestFitEqualsGateway(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/%s", filepath.Base(file), client, name), func(t *testing.T) {
 					st := newJudge(t, s, followed{client: client, window: 24_000, policy: name}, 10_000_000)
 					f := &fitting{t: t, st: st, store: inmem.New()}
+					if all { // another process would know only the latest 48 sizes
+						f.sessions = f.open()
+					}
 					st.compare, st.noSummaries = f.compare, true
 					st.start(t)
 					if st.follow(t, s, followed{client: client}, most); st.err != nil {
