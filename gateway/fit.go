@@ -67,12 +67,21 @@ func (g *Gateway) admitBody(c *call, r *http.Request) ([]byte, error) {
 		return nil, &statusError{http.StatusServiceUnavailable, errors.New("too many concurrent requests; try again later")}
 	}
 	c.onEnd(g.inFlightByTenant.begin(tenant))
-	ok, err := g.reserveDecoded(r.Context(), received.data)
+	return received.data, nil
+}
+
+// reserveParts acquires the memory of the decoded form of a request to a model, or of an object
+// with its messages, until the call ends.
+func (g *Gateway) reserveParts(r *http.Request, body []byte) error {
+	ok, err := g.reserveDecoded(r.Context(), body)
 	if err == nil && !ok {
 		err = &statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("the request has more than %d parts, or needs too much memory", maxParts)}
 	}
-	return received.data, err
+	return err
 }
+
+// maxFitRest is the largest size in bytes of a request to fit without the body.
+const maxFitRest = 64 << 10
 
 // fitBody serves POST /furl/v1/fit.
 func (g *Gateway) fitBody(c *call, r *http.Request, data []byte) (any, error) {
@@ -87,7 +96,16 @@ func (g *Gateway) fitBody(c *call, r *http.Request, data []byte) (any, error) {
 		Session furl.SessionID  `json:"session"`
 	}
 	body, rest := cutField(data, "body")
+	switch {
+	case len(rest) > maxFitRest && body == nil:
+		return nil, badRequest("invalid request body: it is not a JSON object with the field body")
+	case len(rest) > maxFitRest:
+		return nil, badRequest("the request is larger than %d bytes beside its body", maxFitRest)
+	}
 	if err := decodeJSON(rest, &in); err != nil {
+		return nil, err
+	}
+	if err := g.reserveParts(r, body); err != nil {
 		return nil, err
 	}
 	if string(in.Body) != "null" && len(body) > 0 {
@@ -165,6 +183,9 @@ func (g *Gateway) appendMessages(c *call, r *http.Request, data []byte) (any, er
 		Messages []json.RawMessage `json:"messages"`
 		Format   furl.Format       `json:"format"`
 		After    *furl.Seq         `json:"after"`
+	}
+	if err := g.reserveParts(r, data); err != nil {
+		return nil, err
 	}
 	if err := decodeJSON(data, &in); err != nil {
 		return nil, err

@@ -226,6 +226,22 @@ func TestFitOverHTTP(t *testing.T) {
 	}
 }
 
+// What a request becomes in memory is bounded before it is decoded, also where the body to fit is
+// a field of it.
+func TestFitBounds(t *testing.T) {
+	a := newAccessed(t, nil)
+	many := strings.Repeat(`{"role":"user","content":"a"},`, 60_000) + `{"role":"user","content":"a"}`
+	for _, tt := range []struct{ path, body, want string }{
+		{"fit", `{"format":"anthropic","body":{"model":"m","messages":[` + many + `]}}`, "more than 50000 parts"},
+		{"sessions/a1/append", `{"format":"anthropic","messages":[` + many + `]}`, "more than 50000 parts"},
+		{"fit", `{"format":"anthropic","usage":[` + many + `],"body":{"model":"m","messages":[]}}`, "beside its body"},
+	} {
+		if code, reply := a.do(t, "POST", "/furl/v1/"+tt.path, tt.body); code != 413 && code != 400 || !strings.Contains(reply, tt.want) {
+			t.Errorf("%s: %d %.200s", tt.path, code, reply)
+		}
+	}
+}
+
 // Fitting needs the scope of requests to a model, and counts toward the limits of its tenant;
 // appending needs that of changes.
 func TestFitAccess(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/fit"
+	"github.com/furlhq/furl/internal/membudget"
+	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/session"
 )
 
@@ -26,8 +28,12 @@ type fitFlags struct {
 	request                    fit.Request
 }
 
-// maxFitBody is the largest request body in bytes.
-const maxFitBody = 256 << 20
+// maxFitBody is the largest request body in bytes, as that of the gateway. maxFitMemory is the
+// largest estimate of its decoded form.
+const (
+	maxFitBody   = 64 << 20
+	maxFitMemory = 2 << 30
+)
 
 func fitCommand(p program) *cobra.Command {
 	f := fitFlags{storeFlags: storeFlags{program: p}}
@@ -87,6 +93,7 @@ func (f *fitFlags) fit(cmd *cobra.Command, args []string) (err error) {
 			return badUsage("invalid --usage: expected the usage object of a reply, such as {\"input_tokens\":1200,\"output_tokens\":80}")
 		}
 	}
+	softLimit(commandMemory)
 	if r.Body, err = readFit(cmd.InOrStdin(), args); err != nil {
 		return err
 	}
@@ -132,6 +139,8 @@ func readFit(stdin io.Reader, args []string) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case len(body) > maxFitBody:
 		return nil, fmt.Errorf("read %s: it is larger than %s", name, bytesSize(maxFitBody))
+	case membudget.Request(len(body), 0, rawjson.CountValues(body)) > maxFitMemory:
+		return nil, fmt.Errorf("read %s: it has too many parts", name)
 	case len(body) == 0:
 		return nil, badUsage("%s is empty: expected the body of a request", name)
 	}
