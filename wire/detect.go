@@ -12,7 +12,7 @@ import (
 // format, or is in none.
 var ErrUnclear = errors.New("the format of the request is unclear")
 
-// maxSigns is how many messages of a request are read for signs of its format.
+// maxSigns is how many elements of a list of a request are read for signs of its format.
 const maxSigns = 64
 
 // Detect returns the API whose format a request body has, by what only requests of that
@@ -63,6 +63,58 @@ func Detect(body []byte) (API, error) {
 
 // signsInList reads a list of messages.
 func signsInList(r *rawjson.Reader, signs map[furl.Format]bool) {
+	fieldsInList(r, func(name string) {
+		switch name {
+		case "role":
+			if role, _ := r.String(); role == "system" || role == "developer" || role == "tool" || role == "function" {
+				signs[furl.FormatChat] = true
+			}
+			return
+		case "tool_calls", "tool_call_id", "function_call", "refusal":
+			signs[furl.FormatChat] = true
+		case "content":
+			signsInContent(r, signs)
+			return
+		}
+		r.Skip()
+	})
+}
+
+// signsInContent reads the content of a message.
+func signsInContent(r *rawjson.Reader, signs map[furl.Format]bool) {
+	fieldsInList(r, func(name string) {
+		switch name {
+		case "type":
+			switch typ, _ := r.String(); typ {
+			case "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use":
+				signs[furl.FormatAnthropic] = true
+			case "image_url", "input_audio", "file", "refusal":
+				signs[furl.FormatChat] = true
+			}
+			return
+		case "cache_control":
+			signs[furl.FormatAnthropic] = true
+		}
+		r.Skip()
+	})
+}
+
+// signsInTools reads the list of tools.
+func signsInTools(r *rawjson.Reader, signs map[furl.Format]bool) {
+	fieldsInList(r, func(name string) {
+		switch name {
+		case "input_schema":
+			signs[furl.FormatAnthropic] = true
+		case "function":
+			signs[furl.FormatChat] = true
+		}
+		r.Skip()
+	})
+}
+
+// fieldsInList calls read for the fields of the first objects of a list, which consumes the
+// value. Anything else is skipped.
+func fieldsInList(r *rawjson.Reader, read func(name string)) {
 	if r.Kind() != '[' {
 		r.Skip()
 		return
@@ -73,72 +125,7 @@ func signsInList(r *rawjson.Reader, signs map[furl.Format]bool) {
 			continue
 		}
 		for name := range r.Fields() {
-			switch string(name) {
-			case "role":
-				if role, _ := r.String(); role == "system" || role == "developer" || role == "tool" || role == "function" {
-					signs[furl.FormatChat] = true
-				}
-			case "tool_calls", "tool_call_id", "function_call", "refusal":
-				signs[furl.FormatChat] = true
-				r.Skip()
-			case "content":
-				signsInContent(r, signs)
-			default:
-				r.Skip()
-			}
-		}
-	}
-}
-
-// signsInContent reads the content of a message.
-func signsInContent(r *rawjson.Reader, signs map[furl.Format]bool) {
-	if r.Kind() != '[' {
-		r.Skip()
-		return
-	}
-	for range r.Elements() {
-		if r.Kind() != '{' {
-			r.Skip()
-			continue
-		}
-		for name := range r.Fields() {
-			switch string(name) {
-			case "type":
-				switch typ, _ := r.String(); typ {
-				case "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use":
-					signs[furl.FormatAnthropic] = true
-				case "image_url", "input_audio", "file", "refusal":
-					signs[furl.FormatChat] = true
-				}
-			case "cache_control":
-				signs[furl.FormatAnthropic] = true
-				r.Skip()
-			default:
-				r.Skip()
-			}
-		}
-	}
-}
-
-// signsInTools reads the list of tools.
-func signsInTools(r *rawjson.Reader, signs map[furl.Format]bool) {
-	if r.Kind() != '[' {
-		r.Skip()
-		return
-	}
-	for range r.Elements() {
-		if r.Kind() != '{' {
-			r.Skip()
-			continue
-		}
-		for name := range r.Fields() {
-			switch string(name) {
-			case "input_schema":
-				signs[furl.FormatAnthropic] = true
-			case "function":
-				signs[furl.FormatChat] = true
-			}
-			r.Skip()
+			read(string(name))
 		}
 	}
 }
