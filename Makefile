@@ -6,14 +6,17 @@ TESTFLAGS ?=
 # Time for each fuzz target, and for all of them together.
 FUZZTIME  ?= 60s
 FUZZTOTAL ?= 60m
+# The targets of every FUZZTURNS-th package only; FUZZTURN says which of these turns it is.
+FUZZTURNS ?= 1
+FUZZTURN  ?= 0
 # Which benchmarks, and for how long each.
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test test-cluster test-clients test-clients-all drift clients fuzz cast picture bench bench-store bench-recall bench-mcp bench-gateway bench-fleet bench-oracle soak fleet house generate uplot htmx fmt vet fix staticcheck tidy imports portable dist test-packaging test-dist
+.PHONY: help check test test-cluster test-clients test-clients-all drift clients fuzz cast picture bench bench-store bench-recall bench-mcp bench-gateway bench-fleet bench-oracle bench-gate profile net soak fleet house generate uplot htmx fmt vet fix staticcheck tidy imports portable dist test-packaging test-dist
 
 # The module of the product, and that of the benchmarks.
-MODULES = . bench
+MODULES = . internal/dev/bench
 # Run a command in each of them; the first that fails ends it.
 in_each = for dir in $(MODULES); do (cd $$dir && $(1)) || exit 1; done
 # The same with the module of releases, whose many dependencies are slow to compile.
@@ -33,7 +36,10 @@ help:
 	@echo 'make bench-mcp  furl mcp with 200 MB of copies of the recordings in FURL_RECORDINGS (MCP_BYTES=200000000)'
 	@echo 'make bench-gateway  what furl serve adds to requests, compared with a plain proxy (REQUESTS=100)'
 	@echo 'make bench-oracle  the cost of auto and of a plan that knows the future, for the recordings in FURL_RECORDINGS'
-	@echo 'make soak      many agents at once through furl serve (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
+	@echo 'make bench-gate OLD=commit  compares what this source tree and an older commit cost: CPU, latency, memory, disk, start-up, size'
+	@echo 'make profile   where the CPU time and the allocations of furl serve go (PROFILES=bin/profiles)'
+	@echo 'make net OLD=commit  compares the bytes of this source tree with those of an older commit, for the recordings in FURL_RECORDINGS (NET=-quick for a minute of them)'
+	@echo 'make soak      memory peaks, kills and whole replays in tests (SOAK_KILLS=100), then many agents at once through furl serve (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
 	@echo 'make fleet     conversations that change gateways with each request (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
 	@echo 'make bench-fleet  the figures of docs/operate/capacity.md, and what grows with a store (FURL_FLEET_ROWS=10000000)'
 	@echo 'make cast      record furl chat for the README'
@@ -48,39 +54,43 @@ help:
 
 check: fmt vet fix staticcheck tidy imports
 
+# The sum of both modules is in the last line. A file in FURL_TEST_TOTALS collects several runs.
 test:
-	@$(call in_each,$(GO) run github.com/furlhq/furl/internal/testreport $(TESTFLAGS) ./...)
+	@totals=$$FURL_TEST_TOTALS; [ -n "$$totals" ] || { totals=`mktemp` && trap 'rm -f "$$totals"' EXIT; }; failed=; \
+	$(GO) build -o bin/testreport ./internal/dev/testreport || exit 1; \
+	for dir in $(MODULES); do (cd $$dir && FURL_TEST_TOTALS=$$totals $(CURDIR)/bin/testreport $(TESTFLAGS) ./...) || { failed=1; break; }; done; \
+	[ "$$totals" = "$$FURL_TEST_TOTALS" ] || bin/testreport -total "$$totals"; [ -z "$$failed" ]
 
 # ROUNDS is how often nodes of a Citus cluster are killed.
 ROUNDS ?= 200
 test-cluster:
-	@FURL_NO_SKIP=1 FURL_KILL_ROUNDS=$(ROUNDS) $(GO) run ./internal/testreport $(TESTFLAGS) -tags cluster -timeout 3h -v -run 'TestCitus|TestCluster' ./postgres ./internal/cli
+	@FURL_NO_SKIP=1 FURL_KILL_ROUNDS=$(ROUNDS) $(GO) run ./internal/dev/testreport $(TESTFLAGS) -tags cluster -timeout 3h -v -run 'TestCitus|TestCluster' ./postgres ./internal/cli
 
 # The npm packages are pinned by a lock file and stay where they are until it changes.
-npm = internal/clienttest/testdata
+npm = internal/dev/clienttest/testdata
 clients: $(npm)/node_modules/.package-lock.json
 $(npm)/node_modules/.package-lock.json: $(npm)/package-lock.json
 	@cd $(npm) && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error
 	@touch $@
 
 test-clients: clients
-	@FURL_NO_SKIP=1 $(GO) run ./internal/testreport $(TESTFLAGS) ./internal/clienttest
+	@FURL_NO_SKIP=1 $(GO) run ./internal/dev/testreport $(TESTFLAGS) -timeout 20m ./internal/dev/clienttest
 
 # More agents; with them it takes too long for .ci/run. npm ci refuses a lock file without the
 # optional packages of other systems that the registry lacks.
 test-clients-all: clients
 	@cd $(npm)/all && npm install --no-save --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error
-	@FURL_NO_SKIP=1 $(GO) run ./internal/testreport $(TESTFLAGS) -tags clients_all -timeout 1h -skip TestDrift ./internal/clienttest
+	@FURL_NO_SKIP=1 $(GO) run ./internal/dev/testreport $(TESTFLAGS) -tags clients_all -timeout 1h -skip TestDrift ./internal/dev/clienttest
 
 # What the newest releases of all clients send that docs/internals/shapes.md does not list.
 drift:
 	@dir=`mktemp -d` && trap 'rm -rf "$$dir"' EXIT && mkdir "$$dir/all" && cp $(npm)/*.mjs "$$dir" && \
 	for sub in . all; do sed 's/": "[0-9][^"]*"/": "latest"/' $(npm)/$$sub/package.json >"$$dir/$$sub/package.json" && \
 	(cd "$$dir/$$sub" && npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error) || exit 1; done && \
-	FURL_CLIENTS="$$dir" $(GO) test -count=1 -tags clients_all -timeout 1h -run 'TestDrift$$' -v ./internal/clienttest
+	FURL_CLIENTS="$$dir" $(GO) test -count=1 -tags clients_all -timeout 1h -run 'TestDrift$$' -v ./internal/dev/clienttest
 
 fuzz:
-	@$(GO) run ./internal/fuzzall -time $(FUZZTIME) -total $(FUZZTOTAL)
+	@$(GO) run ./internal/dev/fuzzall -time $(FUZZTIME) -total $(FUZZTOTAL) -turns $(FUZZTURNS) -turn $(FUZZTURN)
 
 bench:
 	@$(call in_each,$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...)
@@ -93,13 +103,13 @@ MESSAGES ?= 1000000
 STORE ?= sqlite
 bench-store:
 ifeq ($(STORE),all)
-	@$(GO) test -C bench -run '^$$' -bench 'Stores/$(BENCH)' -benchtime 1x -timeout 2h ./search -messages $(MESSAGES)
+	@$(GO) test -C internal/dev/bench -run '^$$' -bench 'Stores/$(BENCH)' -benchtime 1x -timeout 2h ./search -messages $(MESSAGES)
 else
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -timeout 30m ./$(STORE)
 endif
 
 bench-recall:
-	@$(GO) test -C bench -run '^$$' -bench Recall -benchtime 1x -timeout 2h -v ./search -messages $(MESSAGES)
+	@$(GO) test -C internal/dev/bench -run '^$$' -bench Recall -benchtime 1x -timeout 2h -v ./search -messages $(MESSAGES)
 
 # MCP_BYTES is the size of the recordings that furl mcp imports, in bytes.
 MCP_BYTES ?= 200000000
@@ -109,40 +119,62 @@ bench-mcp:
 # REQUESTS is how many requests with the smallest body each target gets in each phase.
 REQUESTS ?= 100
 bench-gateway:
-	@$(GO) run -C bench ./gateway -n $(REQUESTS)
+	@$(GO) run -C internal/dev/bench ./gateway -n $(REQUESTS)
 
 # FURL_RECORDINGS names the folder of recordings; ORACLE has flags, such as -json.
 ORACLE ?=
 bench-oracle:
-	@$(GO) run -C bench ./oracle $(ORACLE) '$(FURL_RECORDINGS)'
+	@$(GO) run -C internal/dev/bench ./oracle $(ORACLE) '$(FURL_RECORDINGS)'
+
+# OLD is the commit that this source tree is compared with. FURL_RECORDINGS may be several folders
+# here, separated by spaces; NET has flags, such as -quick.
+OLD ?= HEAD
+NET ?=
+net:
+	@$(GO) run -C internal/dev/bench ./gate -old '$(OLD)' $(NET) net $(FURL_RECORDINGS)
+
+# GATE has flags, such as -sizes 57 for small requests only.
+GATE ?=
+bench-gate:
+	@$(GO) run -C internal/dev/bench ./gate -old '$(OLD)' cost $(GATE)
+
+PROFILES ?= $(CURDIR)/bin/profiles
+profile:
+	@$(GO) run -C internal/dev/bench ./gate profile '$(PROFILES)' $(GATE)
+
+# What .ci/run does with fewer loads, rounds and recordings, with all of them; SOAK_KILLS is
+# how often a process is killed. CONTRIBUTING.md lists these tests.
+SOAK_KILLS ?= 100
+soak_tests = MemoryPeak|^TestKill|^TestFleetIsReplaced$$|^TestFleetSurvivesKills$$|^TestCacheSensitivity$$|^TestAutoReadPrices$$|^TestFitEqualsGateway$$|^TestDefinitionsReachTheProvider$$|^TestBrowserScroll$$
 
 # SOAK_SESSIONS is how many agents there are at once, SOAK_REQUESTS how many
 # requests they send together.
 SOAK_SESSIONS ?= 200
 SOAK_REQUESTS ?= 50000
 soak:
-	@$(GO) run -C bench ./gateway -soak -sessions $(SOAK_SESSIONS) -requests $(SOAK_REQUESTS)
+	@FURL_SOAK=1 FURL_MARKS=1 FURL_KILL_ROUNDS=$(SOAK_KILLS) FURL_KILL_ALL=1 $(GO) run ./internal/dev/testreport $(TESTFLAGS) -count=1 -p 1 -timeout 6h -run '$(soak_tests)' ./cmd/furl ./agent ./gateway ./policy ./replay ./sqlite ./postgres ./internal/web
+	@$(GO) run -C internal/dev/bench ./gateway -soak -sessions $(SOAK_SESSIONS) -requests $(SOAK_REQUESTS)
 
 # The same through four gateways on one PostgreSQL.
 fleet:
 	@FURL_FLEET_SESSIONS=$(SOAK_SESSIONS) FURL_FLEET_REQUESTS=$(SOAK_REQUESTS) $(GO) test -count=1 -timeout 3h -run 'TestFleet$$' -v ./cmd/furl
 
 bench-fleet:
-	@$(GO) test -C bench -run '^$$' -bench . -benchtime 1x -timeout 3h ./fleet
-	@$(GO) run -C bench ./fleet
+	@$(GO) test -C internal/dev/bench -run '^$$' -bench . -benchtime 1x -timeout 3h ./fleet
+	@$(GO) run -C internal/dev/bench ./fleet
 
 # The animated picture of the ribbon in the README.
 picture:
-	@$(GO) run ./internal/house/ribbon -window 100000 '$(FURL_RECORDINGS)/entire-cli/8e-a9e4a4e751-0.jsonl.gz'
+	@$(GO) run ./internal/dev/house/ribbon -window 100000 '$(FURL_RECORDINGS)/entire-cli/8e-a9e4a4e751-0.jsonl.gz'
 
 # The recording of furl chat in the README, and the picture made of it.
 cast:
-	@$(GO) run ./internal/house/cast
+	@$(GO) run ./internal/dev/house/cast
 	@npx --yes svg-term-cli@2.1.1 --in docs/use/chat.cast --out docs/use/chat.svg --window
 
 # Lines, exported identifiers, words, and what one request runs.
 house:
-	@$(GO) run ./internal/house
+	@$(GO) run ./internal/dev/house
 
 generate:
 	@$(call in_each,$(GO) generate ./...)
@@ -177,17 +209,17 @@ fix:
 # The tool's version is in the go.mod of the product alone.
 staticcheck:
 	@$(GO) tool staticcheck ./...
-	@cd bench && $(GO) tool -modfile=../go.mod staticcheck ./...
+	@cd internal/dev/bench && $(GO) tool -modfile=../../../go.mod staticcheck ./...
 
 tidy:
 	@$(call in_all,$(GO) mod tidy -diff)
 
 imports:
-	@$(GO) test ./internal/importtest
+	@$(GO) test ./internal/dev/importtest
 
 # What is written on one system must build on the others, tests included.
 portable:
-	@$(GO) build -o bin/portable ./internal/portable
+	@$(GO) build -o bin/portable ./internal/dev/portable
 	@$(call in_each,$(CURDIR)/bin/portable darwin/arm64 windows/amd64)
 
 # The files of a release, in bin/dist. Their version is that of git's tag. RELEASE_URL is
@@ -203,4 +235,4 @@ test-dist:
 	@$(GO) test -C packaging -count=1 -timeout 2h -v ./dist -whole
 
 test-packaging:
-	@$(GO) test -C packaging ./...
+	@$(GO) build -o bin/testreport ./internal/dev/testreport && cd packaging && $(CURDIR)/bin/testreport ./...

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/furlhq/furl/internal/racetest"
+	"github.com/furlhq/furl/internal/dev/racetest"
 )
 
 // appender appends records to a log.

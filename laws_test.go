@@ -15,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/dev/racetest"
 	"github.com/furlhq/furl/internal/lexer"
 	"github.com/furlhq/furl/internal/namecount"
-	"github.com/furlhq/furl/internal/racetest"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/record"

@@ -619,39 +619,38 @@ func (s *State) effectInPlace(e *Effect, iv interval, was Show, in In) {
 	}
 }
 
-// Memo returns what the caller's package keeps with the state under a key of a
-// type of its own: something derived from the messages of the path and extended
-// as the path grows, so that each message is read once. At first it is the
-// result of create. For a draft, create gets the memo of the state that the draft
-// continues, which it must not change, and the number of messages that they
-// share; otherwise nil and 0.
-func (s *State) Memo(key any, create func(original any, shared int) any) any {
+// Memo returns what a package keeps with a state in a value of a type of its own:
+// something derived from the messages of the path and extended as the path grows, so
+// that each message is read once. At first it is the result of create. For a draft,
+// create gets the memo of the state that the draft continues, which it must not change,
+// and the number of messages that they share; otherwise nil and 0.
+func Memo[T any](s *State, create func(original *T, shared int) *T) *T {
 	s.begin()
-	return s.memos.get(key, create)
+	return memoOf(s.memos, create)
 }
 
 // memos are the memos of a state and of the copies of it that have the same
 // messages.
 type memos struct {
-	byKey    map[any]any
-	original *memos // of a draft
-	messages int    // of the path that the draft continues
+	byType   map[any]any // *T by (*T)(nil)
+	original *memos      // of a draft
+	messages int         // of the path that the draft continues
 }
 
-func (m *memos) get(key any, create func(original any, shared int) any) any {
-	memo, ok := m.byKey[key]
+func memoOf[T any](m *memos, create func(original *T, shared int) *T) *T {
+	memo, ok := m.byType[(*T)(nil)].(*T)
 	if ok {
 		return memo
 	}
-	var original any
+	var original *T
 	if m.original != nil {
-		original = m.original.get(key, create)
+		original = memoOf(m.original, create)
 	}
 	memo = create(original, m.messages)
-	if m.byKey == nil {
-		m.byKey = make(map[any]any)
+	if m.byType == nil {
+		m.byType = make(map[any]any)
 	}
-	m.byKey[key] = memo
+	m.byType[(*T)(nil)] = memo
 	return memo
 }
 

@@ -431,16 +431,15 @@ func TestMemo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	type key struct{}
 	created := 0
 	memo := func(log *Log) *forks {
-		return log.State().Memo(key{}, func(original any, shared int) any {
+		return Memo(log.State(), func(original *forks, shared int) *forks {
 			if original == nil {
 				created++
 				return new(forks)
 			}
-			return &forks{original.(*forks).depth + 1, shared}
-		}).(*forks)
+			return &forks{original.depth + 1, shared}
+		})
 	}
 	add(log)
 	draft := log.Draft()
@@ -474,7 +473,7 @@ func TestZeroState(t *testing.T) {
 		"Effect":   func(s *State) bool { _, err := s.Effect(hiding(between(1, 2))); return errors.Is(err, ErrNotOnPath) },
 		"Boundary": func(s *State) bool { return s.Boundary(3) == 3 },
 		"Size":     func(s *State) bool { return s.Size() == 0 && s.Chain(0) == Digest{} && len(s.OpenCalls()) == 0 },
-		"Memo":     func(s *State) bool { return s.Memo(1, func(any, int) any { return 2 }) == 2 },
+		"Memo":     func(s *State) bool { return Memo(s, func(*int, int) *int { return new(2) }) != nil },
 	} {
 		if !call(new(State)) {
 			t.Errorf("%s: not that of an empty path", name)

@@ -111,10 +111,7 @@ type Agent struct {
 	log       *furl.Log  // up to the last event
 	usage     furl.Usage // of the last request
 	compacted bool       // since the instructions were built
-	// noHourCache says that the request was refused when it asked for cache entries of one
-	// hour.
-	noHourCache bool
-	recall      []tool.Tool
+	recall    []tool.Tool
 }
 
 // New returns an agent that continues a session. The name of a tool must be unique.

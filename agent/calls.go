@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/tool"
 )
 
@@ -38,22 +37,18 @@ func callsOf(reply *protocol.Reply) (calls []Call) {
 // finishStep gives results to the calls that have none because the process ended.
 func (r *run) finishStep(ctx context.Context) error {
 	var calls []Call
-	err := r.inside().Read(func(tx transact.Tx[*session.Fit]) error {
-		st := tx.Log().State()
-		open := st.OpenCalls()
-		for i := st.Len() - 1; i >= 0 && len(calls) < len(open); i-- {
+	r.s.Internal().Read(func(c *open.Change) {
+		st := c.Log().State()
+		ids := st.OpenCalls()
+		for i := st.Len() - 1; i >= 0 && len(calls) < len(ids); i-- {
 			_, m := st.Message(i)
 			for j := len(m.Blocks) - 1; j >= 0; j-- {
-				if b := &m.Blocks[j]; b.Kind == furl.KindCall && slices.Contains(open, b.ID) {
+				if b := &m.Blocks[j]; b.Kind == furl.KindCall && slices.Contains(ids, b.ID) {
 					calls = append(calls, Call{ID: b.ID, Name: b.Name, Input: b.Args})
 				}
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		return err
-	}
 	slices.Reverse(calls)
 	return r.runCalls(ctx, calls, func(t *tool.Tool) string {
 		if r.o.Rerun == RerunAll || r.o.Rerun == RerunReads && t != nil && !t.Changes {

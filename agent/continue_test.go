@@ -2,12 +2,16 @@ package agent_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
 	"image/png"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -81,12 +85,13 @@ func TestRetries(t *testing.T) {
 			{sim.Fault{Status: 401}, 0, true},
 			{sim.Fault{Status: 429, RetryAfter: time.Hour}, 0, true},
 			{sim.Fault{Overflow: true, First: 1}, 0, false},
+			{sim.Fault{Overflow: true, First: 3}, 0, false},
 			{sim.Fault{OverflowInStream: true, First: 1}, 0, false},
 		} {
 			t.Run(fmt.Sprintf("%s/%+v", m.Format, tc.fault), func(t *testing.T) {
 				t.Parallel()
 				s := newSession(t, session.Options{Policy: "sliding-window"})
-				_, url := provide(t, sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 6})})
+				_, url := provide(t, sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 16})})
 				read := readTool(strings.Repeat("a line of a file\n", 200))
 				collect(t, newAgent(t, s, m, url, agent.Options{Tools: []tool.Tool{read}}), agent.Text("Read the files."))
 				before := len(s.Records(0))
@@ -118,6 +123,54 @@ func TestRetries(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A reply beyond the bounds of what furl reads is paid for, and would be as large again. It is
+// not asked for a second time.
+func TestHugeRepliesAreAskedOnce(t *testing.T) {
+	fill := strings.Repeat(" ", 1<<20)
+	for name, answer := range map[string]func(w http.ResponseWriter){
+		"a body": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			for range 65 {
+				io.WriteString(w, fill)
+			}
+		},
+		"an event": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			io.WriteString(w, "data: ")
+			for range 33 {
+				io.WriteString(w, fill)
+			}
+		},
+		"a compressed body": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			for range 17 {
+				io.WriteString(z, fill)
+			}
+			z.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				asked++
+				answer(w)
+			}))
+			defer server.Close()
+			a := newAgent(t, newSession(t, session.Options{Policy: "none"}), models[0], server.URL, agent.Options{})
+			var failed error
+			for _, err := range a.Run(t.Context(), agent.Text("Go.")) {
+				failed = err
+			}
+			if failed == nil || asked != 1 {
+				t.Errorf("asked %d times: %v", asked, failed)
+			}
+		})
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
-	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/tool"
 )
 
@@ -34,7 +34,7 @@ type Replied struct {
 	// Text is the text of the reply.
 	Text string
 	// Account is the cost of the request. It may be nil.
-	Account *session.Account
+	Account *price.Account
 }
 
 // Call is a call of a tool.

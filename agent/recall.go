@@ -6,9 +6,8 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/internal/recalltext"
-	"github.com/furlhq/furl/internal/transact"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/tool"
 )
 
@@ -18,17 +17,13 @@ import (
 func (r *run) prepareRecall(ctx context.Context) error {
 	var listed string
 	begins := r.o.Recall && !r.o.Playback
-	err := r.inside().Read(func(tx transact.Tx[*session.Fit]) error {
-		listed = tx.Meta().Settings[transact.SettingRecall]
-		begins = begins && listed == "" && !slices.ContainsFunc(tx.Log().Records(0), func(rec furl.Record) bool {
+	r.s.Internal().Read(func(c *open.Change) {
+		listed = c.Meta().Settings[open.SettingRecall]
+		begins = begins && listed == "" && !slices.ContainsFunc(c.Log().Records(0), func(rec furl.Record) bool {
 			_, sent := rec.Body.(*furl.Exchange)
 			return sent
 		})
-		return nil
 	})
-	if err != nil {
-		return err
-	}
 	offered := recalltext.Offer(listed, begins, func(name string) bool { return r.tools[name] != nil })
 	r.recall = nil
 	for _, t := range offered {
@@ -43,12 +38,12 @@ func (r *run) prepareRecall(ctx context.Context) error {
 	if !begins || len(offered) == 0 {
 		return nil
 	}
-	return r.inside().Update(ctx, func(tx transact.Tx[*session.Fit]) error {
+	return r.s.Internal().Update(ctx, open.Committed, func(tx *open.Change) error {
 		m := tx.Meta().Clone()
 		if m.Settings == nil {
 			m.Settings = make(map[string]string)
 		}
-		m.Settings[transact.SettingRecall] = recalltext.Names(offered)
+		m.Settings[open.SettingRecall] = recalltext.Names(offered)
 		tx.SetMeta(m)
 		return nil
 	})
@@ -108,7 +103,7 @@ func (r *run) recordRecall(ctx context.Context, m *furl.Message, c Call, failed 
 	for i := range m.Blocks {
 		m.Blocks[i].Own = true
 	}
-	return r.inside().Update(ctx, func(tx transact.Tx[*session.Fit]) error {
+	return r.s.Internal().Update(ctx, open.Committed, func(tx *open.Change) error {
 		m.Measure(tx.Counter(tx.Meta().Model))
 		rec, err := tx.Append(furl.Furl, m)
 		if err != nil || failed || c.Name != recalltext.ToolGet {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/agent"
-	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/tool"

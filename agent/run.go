@@ -9,9 +9,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/tool"
 )
 
@@ -75,23 +74,17 @@ func (r *run) work(ctx context.Context, input []Input) error {
 	}
 }
 
-// inside returns the session's interface for requests.
-func (r *run) inside() transact.Session[*session.Fit] {
-	return transact.OfSession(r.s).(transact.Session[*session.Fit])
-}
-
 // requestDue reports whether the model has something to reply to.
 func (r *run) requestDue() (due bool, err error) {
 	empty := false
-	err = r.inside().Read(func(tx transact.Tx[*session.Fit]) error {
-		st := tx.Log().State()
+	r.s.Internal().Read(func(c *open.Change) {
+		st := c.Log().State()
 		if empty = st.Len() == 0; !empty {
 			_, last := st.Message(st.Len() - 1)
 			due = last.Role != furl.RoleAssistant
 		}
-		return nil
 	})
-	if err == nil && empty {
+	if empty {
 		err = errors.New("the session has no messages: call Run with input")
 	}
 	return due, err

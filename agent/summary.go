@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/internal/summary"
-	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
-	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
 
@@ -91,14 +89,14 @@ func (z *summarizer) write(ctx context.Context, p *provider, req policy.SummaryR
 	defer cancel()
 	// The request would be the next one, so its beginning is in the provider's cache.
 	if !req.Lighter && req.View != nil {
-		list, err := z.p.api.EncodeView(req.View)
+		next, err := exchange.ComposeView(z.p.api, z.head, req.View)
 		if err != nil {
 			return policy.Summary{}, err
 		}
-		z.of.Body, _ = withList(z.p.api, z.head, list)
+		z.of.Body = next.Body
 	}
 	body, model := z.of.Request(req)
-	reply, err := z.r.sendAgain(ctx, p, body, func(protocol.Delta) {})
+	reply, err := exchange.Plain(p.api, p.ID, body).Ask(ctx, z.r.askOptions(p, nil))
 	if err != nil {
 		return policy.Summary{}, err
 	}
@@ -111,7 +109,7 @@ func (r *run) prepareWaiting(ctx context.Context, x *request) error {
 	if r.o.Playback || r.o.Summaries.Off || !asksFirst(r.s) {
 		return nil
 	}
-	stage := r.s.SummaryStage(x.fit)
+	stage := r.s.SummaryStage(x.Fit)
 	if stage == nil {
 		return nil
 	}
@@ -120,7 +118,7 @@ func (r *run) prepareWaiting(ctx context.Context, x *request) error {
 		return err
 	}
 	stage.Summarizer, stage.Memory = unreviewed{z}, r.o.WorkingMemory
-	if _, err = r.s.PrepareSummary(ctx, x.fit, stage); err != nil && ctx.Err() != nil {
+	if _, err = r.s.PrepareSummary(ctx, x.Fit, stage); err != nil && ctx.Err() != nil {
 		return interruption(ctx)
 	}
 	return r.follow()
@@ -163,7 +161,7 @@ func (r *run) compact(ctx context.Context, focus string) error {
 	if r.o.Playback {
 		return errors.New("compact: the replies come from a recording, so nothing is hidden")
 	}
-	x, err := r.fit(ctx, &refusedPrompt{})
+	x, err := r.compose(ctx, func(context.Context) (bool, error) { return false, nil })
 	if err != nil {
 		return err
 	}
@@ -172,32 +170,14 @@ func (r *run) compact(ctx context.Context, focus string) error {
 		return err
 	}
 	stage := &policy.Compact{Summarizer: z, Memory: r.o.WorkingMemory, Request: summary.RequestFor(focus)}
-	var state *furl.State
-	err = r.inside().Read(func(tx transact.Tx[*session.Fit]) (err error) {
-		state, err = furl.Fold(tx.Log(), tx.Log().Head())
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	b := x.fit.Budget
-	b.Size = x.fit.Plan.After
-	red, err := stage.Prepare(ctx, state, b)
+	b := x.Fit.Budget
+	b.Size = x.Fit.Plan.After
+	_, err = r.s.Internal().Compact(ctx, stage, b)
 	switch {
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return interruption(ctx)
 	case err != nil:
 		return fmt.Errorf("compact: %w", err)
-	}
-	err = r.inside().Update(ctx, func(tx transact.Tx[*session.Fit]) error {
-		now, err := policy.Commit(tx.Log().State(), b, red)
-		if err == nil {
-			_, err = tx.Append(furl.Person, now)
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("record the summary: %w", err)
 	}
 	if err := r.follow(); err != nil {
 		return err

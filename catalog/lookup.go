@@ -2,10 +2,10 @@ package catalog
 
 import (
 	"iter"
-	"regexp"
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lazyregexp"
 )
 
 // Lookup finds a model by any of its names. It tries the following, in order,
@@ -39,18 +39,18 @@ func longContext(name string) bool {
 
 // cloudVendor matches the part before the first dot in names of Amazon
 // Bedrock and similar services, after a region or an inference profile.
-var cloudVendor = regexp.MustCompile(`^(?:[a-z]{2,6}(?:-gov)?\.)?(?:anthropic|openai|meta|deepseek|qwen|moonshot|moonshotai|zai|google|xai)\.`)
+var cloudVendor = lazyregexp.New(`^(?:[a-z]{2,6}(?:-gov)?\.)?(?:anthropic|openai|meta|deepseek|qwen|moonshot|moonshotai|zai|google|xai)\.`)
 
 // suffixes may be removed from the end of a name, one after the other.
-var suffixes = []*regexp.Regexp{
-	regexp.MustCompile(`\[1m\]$`),
-	regexp.MustCompile(`:(?:free|beta|nitro|floor|exacto|extended|online|thinking|latest|[0-9])$`),
-	regexp.MustCompile(`-v[1-9]$`),
-	regexp.MustCompile(`@(?:[0-9]{8}|default|latest)$`),
-	regexp.MustCompile(`-(?:latest|preview|exp)$`),
-	regexp.MustCompile(`-20[0-9]{2}-?[01][0-9]-?[0-3][0-9]$`),
-	regexp.MustCompile(`-[01][0-9]-20[0-9]{2}$`),
-	regexp.MustCompile(`-[01][0-9]-?[0-3][0-9]$`),
+var suffixes = []*lazyregexp.Regexp{
+	lazyregexp.New(`\[1m\]$`),
+	lazyregexp.New(`:(?:free|beta|nitro|floor|exacto|extended|online|thinking|latest|[0-9])$`),
+	lazyregexp.New(`-v[1-9]$`),
+	lazyregexp.New(`@(?:[0-9]{8}|default|latest)$`),
+	lazyregexp.New(`-(?:latest|preview|exp)$`),
+	lazyregexp.New(`-20[0-9]{2}-?[01][0-9]-?[0-3][0-9]$`),
+	lazyregexp.New(`-[01][0-9]-20[0-9]{2}$`),
+	lazyregexp.New(`-[01][0-9]-?[0-3][0-9]$`),
 }
 
 // find returns the index of the entry for a name.

@@ -11,7 +11,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/encrypted"
 	"github.com/furlhq/furl/furltest"
-	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/dev/pgtest"
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"

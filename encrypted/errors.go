@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // KeyError is the error for encrypted data whose key is missing. Nothing was
@@ -32,4 +33,9 @@ func (e *KeyError) Error() string {
 		return fmt.Sprintf("key %d of tenant %q is missing: restore the store's keys with furl encryption import", e.Key, e.Tenant)
 	}
 	return fmt.Sprintf("the encryption keys of tenant %q are missing: restore them with furl encryption import", e.Tenant)
+}
+
+// Is reports whether the error is storage.ErrDestroyed.
+func (e *KeyError) Is(target error) bool {
+	return target == storage.ErrDestroyed && !e.Destroyed.IsZero()
 }

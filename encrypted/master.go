@@ -11,7 +11,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -79,29 +78,6 @@ func ParseMaster(text string) (Master, error) {
 	}
 	if m.first == "" {
 		return nil, errors.New("no master key: expected 32 bytes in base64, as furl encryption new-key prints them")
-	}
-	return m, nil
-}
-
-// maxKeyFile is the size of the largest file with keys, in bytes.
-const maxKeyFile = 64 << 10
-
-// ReadMaster reads master keys from a file.
-func ReadMaster(path string) (Master, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the master key: %w", err)
-	}
-	if info.Size() > maxKeyFile {
-		return nil, fmt.Errorf("read the master key from %s: the file has %d bytes, at most %d", path, info.Size(), maxKeyFile)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the master key: %w", err)
-	}
-	m, err := ParseMaster(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("read the master key from %s: %w", path, err)
 	}
 	return m, nil
 }

@@ -29,7 +29,7 @@ type Inner interface {
 	storage.KeyStore
 }
 
-// Layer is a store with encryption. It is also a storage.EarlyAppender,
+// Layer is a store with encryption. It is also a storage.EarlyAppender, storage.Stager,
 // storage.Versioned and storage.ManyDeleter if the store below is.
 type Layer interface {
 	Inner
@@ -68,6 +68,7 @@ type Store struct {
 // localInner are abilities that only stores of one machine have.
 type localInner interface {
 	storage.EarlyAppender
+	storage.Stager
 	storage.Versioned
 	storage.ManyDeleter
 }
@@ -95,9 +96,11 @@ type cached struct {
 	at   time.Time
 }
 
-// keysFresh is how long a process uses keys before it looks whether another
-// process has changed them.
-const keysFresh = 2 * time.Second
+// keysFresh is how long a process uses keys before it checks whether another
+// process has changed them. With the second for which a session in memory is not
+// compared with the store (session.Options.Poll), destroyed keys are noticed within
+// two seconds.
+const keysFresh = time.Second
 
 // maxTenants is how many tenants' keys are kept.
 const maxTenants = 4096
@@ -190,6 +193,39 @@ func (s *localStore) AppendEarly(ctx context.Context, key furl.SessionKey, b sto
 		committed()
 	}
 	return err
+}
+
+// Stage implements storage.Stager. What is encrypted is staged by its append: the keys may
+// change until then.
+func (s *localStore) Stage(ctx context.Context, key furl.SessionKey, b storage.Batch) (storage.Staged, error) {
+	a := &staged{s: s, key: key, batch: b}
+	err := storage.CheckBatch(key, &b)
+	var k *keys
+	if err == nil {
+		k, err = s.keysForWrite(ctx, key.Tenant)
+	}
+	if err == nil && k == nil {
+		a.plain, err = s.local.Stage(ctx, key, b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("append to session %.140q: %w", key.Session, err)
+	}
+	return a, nil
+}
+
+type staged struct {
+	s     *localStore
+	key   furl.SessionKey
+	batch storage.Batch
+	plain storage.Staged // of a tenant without keys
+}
+
+// Append implements storage.Staged.
+func (a *staged) Append(ctx context.Context, committed func()) error {
+	if k, err := a.s.keysForWrite(ctx, a.key.Tenant); err == nil && k == nil && a.plain != nil {
+		return a.plain.Append(ctx, committed)
+	}
+	return a.s.AppendEarly(ctx, a.key, a.batch, committed)
 }
 
 type appender func(ctx context.Context, key furl.SessionKey, b storage.Batch) error
@@ -316,25 +352,34 @@ func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) i
 	}
 }
 
-// open decrypts the records of a session.
+// open decrypts the records of a session. If the keys were destroyed, it fails even if
+// there are no records, so that a caller that has all of them in memory notices it.
 func (s *Store) open(key furl.SessionKey, k *keys, records iter.Seq2[furl.Record, error]) iter.Seq2[furl.Record, error] {
 	return func(yield func(furl.Record, error) bool) {
+		destroyed := k != nil && !k.destroyed.IsZero()
+		fail := func(err error) { yield(furl.Record{}, fmt.Errorf("read session %.140q: %w", key.Session, err)) }
 		for r, err := range records {
 			if err != nil {
 				yield(furl.Record{}, err)
 				return
+			}
+			if destroyed {
+				break
 			}
 			if r, err = k.record(key, r); err != nil {
 				var lost *KeyError
 				if errors.As(err, &lost) && lost.Key != 0 { // another process may have rotated it
 					s.forget(key.Tenant)
 				}
-				yield(furl.Record{}, fmt.Errorf("read session %.140q: %w", key.Session, err))
+				fail(err)
 				return
 			}
 			if !yield(r, nil) {
 				return
 			}
+		}
+		if destroyed {
+			fail(&KeyError{Tenant: k.tenant, Destroyed: k.destroyed})
 		}
 	}
 }

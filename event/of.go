@@ -17,6 +17,10 @@ const StageOverflow = "overflow"
 // plan, whose text is in Skipped.
 const StageWarning = "warning:"
 
+// StageDryRun is the stage of the last plan step of a dry run: the request was sent as the
+// client sent it.
+const StageDryRun = "dry-run"
+
 // StageHourCache is the stage of a plan step for a request whose instructions and tools
 // furl gave cache entries of one hour.
 const StageHourCache = "cache-1h"

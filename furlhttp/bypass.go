@@ -6,42 +6,35 @@ import (
 	"net/http"
 
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/wire"
 )
 
 // bypass sends a request with HeaderBypass unchanged. Nothing hides the images in it that
 // the provider refuses, so a note says that there are some.
-func (t *Transport) bypass(q *modelRequest) (*http.Response, error) {
-	t.o.Hooks.passed(PassedBypass, nil)
-	resp, err := t.o.Base.RoundTrip(withoutOwnHeaders(q.Request))
+func (t *Transport) bypass(r *http.Request, api wire.API) (*http.Response, error) {
+	resp, err := t.pass(withoutOwnHeaders(r), &session.Exchange{Passed: session.PassedBypass})
 	if err != nil {
 		return nil, err
 	}
-	if large := t.largeImages(q); large != "" {
-		addNote(resp.Header, refusedImages+large)
-	}
+	DescribeBypass(resp.Header, t.sessions, api, t.sentBody(r))
 	return resp, nil
 }
 
-// largeImages says which images of a request the provider refuses for their size, "" if
-// there are none or the body cannot be read a second time.
-func (t *Transport) largeImages(q *modelRequest) (large string) {
-	defer func() {
-		if t.o.Hooks.Panicked == nil {
-			return
-		}
-		if p := recover(); p != nil {
-			t.o.Hooks.Panicked(p)
-		}
-	}()
-	body := t.sentBody(q.Request)
+// DescribeBypass adds a note to the headers of the response to a request that was sent
+// unchanged, if the provider refuses images in it for their size.
+func DescribeBypass(h http.Header, all *session.Sessions, api wire.API, body []byte) {
+	defer func() { _ = recover() }() // the request was sent; only a note is lost
 	if !bytes.Contains(body, []byte("image")) {
-		return ""
+		return
 	}
-	req, err := q.api.DecodeRequest(body)
+	req, err := api.DecodeRequest(body)
 	if err != nil {
-		return ""
+		return
 	}
-	return policy.LargeImagesIn(req.Messages, t.sessions.Model(req.Model, req.Format))
+	if large := policy.LargeImagesIn(req.Messages, all.Model(req.Model, req.Format)); large != "" {
+		addNote(h, refusedImages+large)
+	}
 }
 
 // sentBody returns the body of a request that was sent, nil if it is larger than

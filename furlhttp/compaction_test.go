@@ -81,12 +81,13 @@ func TestCompactionByTheProvider(t *testing.T) {
 			s, url := provider(t, sim.Options{Window: 6000, Player: reader(100)})
 			all := sessions(t, session.Options{Policy: "rolling-mask-5", Window: 6000})
 			var ended *session.Exchange
-			tr := furlhttp.New(all, &furlhttp.Options{Hooks: furlhttp.Hooks{Replied: func(x *session.Exchange, r furlhttp.Reply) {
+			tr := furlhttp.New(all, &furlhttp.Options{Ended: func(x *session.Exchange, list []session.Reply) {
+				r := list[len(list)-1]
 				if r.RecordErr != nil || r.DecodeErr != nil || x.Err != nil {
 					t.Errorf("record: %v, decode: %v, %v", r.RecordErr, r.DecodeErr, x.Err)
 				}
 				ended = x
-			}}})
+			}})
 			p := &program{t: t, f: families[2], client: &http.Client{Transport: tr}, url: url, stream: c.stream, store: "false"}
 			p.history = []json.RawMessage{user("Read all files.")}
 			for n := range 3 {
@@ -171,7 +172,7 @@ func TestCompactionThatIsNotUsed(t *testing.T) {
 	_, url := provider(t, sim.Options{Window: 20_000, Player: reader(100)})
 	all := sessions(t, session.Options{Window: 20_000})
 	var ended *session.Exchange
-	tr := furlhttp.New(all, &furlhttp.Options{Hooks: furlhttp.Hooks{Replied: func(x *session.Exchange, _ furlhttp.Reply) { ended = x }}})
+	tr := furlhttp.New(all, &furlhttp.Options{Ended: func(x *session.Exchange, _ []session.Reply) { ended = x }})
 	p := &program{t: t, f: families[2], client: &http.Client{Transport: tr}, url: url, store: "false"}
 	p.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "Read all files."})
 	for range 5 {

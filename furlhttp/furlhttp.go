@@ -1,6 +1,5 @@
 // Package furlhttp provides an http.RoundTripper that records the requests of a
-// provider's SDK and reduces their context. It holds the path of a request through
-// furl.
+// provider's SDK and reduces their context.
 //
 //	sessions, err := session.New(store, nil)
 //	client := &http.Client{Transport: furlhttp.New(sessions, nil)}
@@ -9,11 +8,9 @@
 // option.WithHTTPClient(client). The program sends its whole history with each
 // request, as before.
 //
-// A request to a model takes these steps, in these files:
+// The path of a request to a model is in package internal/exchange:
 //
-//	decode → match → append → plan → view → encode   begin.go, then package internal/exchange
-//	send, or send another prompt after a refusal      send.go, refusal.go
-//	relay → append the reply                          reply.go, recall.go
+//	receive → match → append → plan → view → encode → send → commit → relay and record the reply
 //
 // The formats are recognized by the end of the path. Other requests pass through
 // unchanged. What no reduction covers is sent byte for byte as the caller wrote it.
@@ -25,11 +22,11 @@ package furlhttp
 import (
 	"bytes"
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,6 +34,7 @@ import (
 	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/wire"
 )
 
 // Options are the settings of a Transport. The zero value is useful.
@@ -79,15 +77,13 @@ type Options struct {
 	// caller has closed it or cancelled the request. If zero, the request is
 	// cancelled at once, and the part that has arrived is recorded.
 	Finish time.Duration
-	// Background runs work on another goroutine after the caller has read the
-	// end of a reply: decoding and recording it. If nil, that is done before the
-	// caller reads the end, so that its next request finds the reply recorded.
-	// Work may call Background again.
-	Background func(work func())
-	// Hooks are called while a request is served.
-	Hooks Hooks
-	// Logger logs failures, never message content. If nil, nothing is logged.
-	Logger *slog.Logger
+	// Sent, if not nil, is called once for each request to a model: when the header of the
+	// response has arrived, or with the error of the request.
+	Sent func(x *session.Exchange, err error)
+	// Ended, if not nil, is called once the last reply of a recorded exchange is recorded,
+	// with all its replies. It runs on the goroutine that reads the reply and must not
+	// block.
+	Ended func(x *session.Exchange, replies []session.Reply)
 }
 
 // Transport is an http.RoundTripper. It is safe for concurrent use.
@@ -107,9 +103,6 @@ func New(sessions *session.Sessions, opts *Options) *Transport {
 		t.o.Base = http.DefaultTransport
 	}
 	t.o.MaxBody = cmp.Or(t.o.MaxBody, 64<<20)
-	if t.o.Logger == nil {
-		t.o.Logger = slog.New(slog.DiscardHandler)
-	}
 	if t.o.Hints == nil {
 		t.o.Hints = func(r *http.Request, req *protocol.Request) protocol.Hints {
 			return HintsOf(r.Header.Get, req)
@@ -120,38 +113,124 @@ func New(sessions *session.Sessions, opts *Options) *Transport {
 
 // ErrUnrecorded is wrapped by the error of a request that could not be recorded
 // although session.Options.Refuse is set.
-var ErrUnrecorded = errors.New("recording failed")
+var ErrUnrecorded = exchange.ErrUnrecorded
+
+// ErrRecall is wrapped by the error of a reply that cannot be continued after the
+// model has called a recall tool. If the provider refuses to continue it, the error is a
+// *protocol.Refusal.
+var ErrRecall = exchange.ErrRecall
+
+// ErrBomb is the error of a compressed reply whose decompressed size is out of
+// proportion.
+var ErrBomb = exchange.ErrBomb
 
 // RoundTrip sends a request with the reductions of its session applied. The
 // headers of the response say what furl changed; see HeaderTokensBefore and the
 // constants below it.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	q := modelRequestOf(r)
+	api, count := APIOf(r)
 	switch {
-	case q == nil:
+	case api == nil:
 		return t.o.Base.RoundTrip(withoutOwnHeaders(r))
-	case q.bypass:
-		return t.bypass(q)
+	case IsTrue(r.Header, HeaderBypass):
+		return t.bypass(r, api)
 	}
 	body, whole, err := readBody(r, t.o.MaxBody)
 	if err != nil {
 		return nil, fmt.Errorf("read request body: %w", err)
 	}
 	if !whole {
-		t.o.Hooks.passed(PassedTooLarge, nil)
-		return t.o.Base.RoundTrip(withReader(r, body))
+		return t.pass(withReader(r, body), &session.Exchange{Passed: session.PassedTooLarge})
 	}
-	q.body = body
-	x, err := t.beginExchange(q, body)
+	x, err := t.exchanges.Receive(r.Context(), &exchange.Received{
+		API: api, Path: r.URL.Path, Count: count, Body: body, PassThreads: t.o.PassThreads, Hints: func(req *protocol.Request) protocol.Hints {
+			h := t.o.Hints(r, req)
+			h.Session = cmp.Or(h.Session, t.o.Session)
+			return h
+		},
+	}, t.beginOptions(r))
 	switch {
 	case err != nil:
 		return nil, err
-	case q.answer != nil:
-		return q.answer, nil
-	case x == nil:
-		return t.o.Base.RoundTrip(withBody(r, q.body))
+	case x.Local != nil:
+		t.sent(&x.Exchange, nil)
+		return localResponse(r, x), nil
+	case x.Passed != 0:
+		return t.pass(withBody(r, x.Body), &x.Exchange)
 	}
-	return t.exchange(q, x)
+	return t.send(r, x)
+}
+
+// APIOf returns the API of a request to a model by the end of its path, nil if it is none.
+// count is set for a request that counts the tokens of a prompt.
+func APIOf(r *http.Request) (api wire.API, count bool) {
+	if r.Method != http.MethodPost || r.Body == nil || r.Header.Get("Content-Encoding") != "" {
+		return nil, false
+	}
+	return wire.ForPath(r.URL.Path)
+}
+
+// IsTrue reports whether a header of a request is set to true.
+func IsTrue(h http.Header, name string) bool {
+	on, _ := strconv.ParseBool(h.Get(name))
+	return on
+}
+
+func (t *Transport) beginOptions(r *http.Request) exchange.BeginOptions {
+	o := exchange.BeginOptions{Recall: exchange.KeepRecall, DryRun: t.o.DryRun || IsTrue(r.Header, HeaderDryRun), HourCache: t.o.HourCache, HoldBilling: t.o.HoldBilling}
+	if t.o.Recall {
+		o.Recall = exchange.OfferRecall
+	}
+	return o
+}
+
+// pass sends a request unchanged.
+func (t *Transport) pass(r *http.Request, x *session.Exchange) (*http.Response, error) {
+	resp, err := t.o.Base.RoundTrip(r)
+	t.sent(x, err)
+	return resp, err
+}
+
+// send sends the request of an exchange and returns the response for the caller.
+func (t *Transport) send(r *http.Request, x *exchange.Exchange) (*http.Response, error) {
+	resp, err := x.Send(r.Context(), exchange.SendOptions{
+		Finish: t.o.Finish,
+		Post: func(ctx context.Context, body []byte) (*http.Response, error) {
+			out := withBody(r, body).WithContext(ctx)
+			if x.Reads() {
+				out.Header.Set("Accept-Encoding", "identity")
+			}
+			return t.o.Base.RoundTrip(out)
+		},
+		Ended: func(x *exchange.Exchange) {
+			if t.o.Ended != nil {
+				t.o.Ended(&x.Exchange, x.Replies)
+			}
+		},
+	})
+	t.sent(&x.Exchange, err)
+	if err != nil {
+		return nil, err
+	}
+	Describe(resp.Header, &x.Exchange, r.Header.Get(HeaderSession))
+	return x.Relay(resp)
+}
+
+func (t *Transport) sent(x *session.Exchange, err error) {
+	if t.o.Sent != nil {
+		t.o.Sent(x, err)
+	}
+}
+
+// localResponse returns furl's answer to a request that is not sent.
+func localResponse(r *http.Request, x *exchange.Exchange) *http.Response {
+	l := x.Local
+	h := http.Header{"Content-Type": {l.ContentType}, "Content-Length": {strconv.Itoa(len(l.Body))}}
+	Describe(h, &x.Exchange, "")
+	return &http.Response{
+		Status: strconv.Itoa(l.Status) + " " + http.StatusText(l.Status), StatusCode: l.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Body: io.NopCloser(bytes.NewReader(l.Body)), ContentLength: int64(len(l.Body)), Request: r,
+	}
 }
 
 // bodyBytes is implemented by request bodies in memory, such as those that the

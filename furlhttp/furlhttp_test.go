@@ -208,7 +208,7 @@ func TestX1ProgramStaysWithinTheWindow(t *testing.T) {
 				s, url := provider(t, sim.Options{Window: 6000, Player: reader(30)})
 				all := sessions(t, session.Options{Policy: "rolling-mask-5", Window: 6000})
 				var ended *session.Exchange
-				tr := furlhttp.New(all, &furlhttp.Options{Hooks: furlhttp.Hooks{Replied: func(x *session.Exchange, _ furlhttp.Reply) { ended = x }}})
+				tr := furlhttp.New(all, &furlhttp.Options{Ended: func(x *session.Exchange, _ []session.Reply) { ended = x }})
 				p := &program{t: t, f: f, client: &http.Client{Transport: tr}, url: url, stream: stream}
 				p.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "Read all files."})
 				for range 31 {
@@ -234,11 +234,11 @@ func TestOverflowIsRecovered(t *testing.T) {
 		t.Run(string(f.format), func(t *testing.T) {
 			_, url := provider(t, sim.Options{Window: 3000, Player: reader(30)})
 			recovered := 0
-			tr := furlhttp.New(sessions(t, session.Options{Policy: "sliding-window"}), &furlhttp.Options{Hooks: furlhttp.Hooks{Replied: func(x *session.Exchange, _ furlhttp.Reply) {
+			tr := furlhttp.New(sessions(t, session.Options{Policy: "sliding-window"}), &furlhttp.Options{Ended: func(x *session.Exchange, _ []session.Reply) {
 				if x.Recovered != nil {
 					recovered++
 				}
-			}}})
+			}})
 			p := &program{t: t, f: f, client: &http.Client{Transport: tr}, url: url}
 			p.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "Read all files."})
 			for range 31 {
@@ -287,7 +287,11 @@ func TestPassesThrough(t *testing.T) {
 	defer srv.Close()
 	begun := 0
 	client := &http.Client{Transport: furlhttp.New(sessions(t, session.Options{}), &furlhttp.Options{
-		MaxBody: 1000, Hooks: furlhttp.Hooks{Prepared: func(*session.Exchange) { begun++ }},
+		MaxBody: 1000, Sent: func(x *session.Exchange, _ error) {
+			if x.Passed == 0 {
+				begun++
+			}
+		},
 	})}
 	for _, tt := range []struct{ name, path, body string }{
 		{"another path", "/v1/models", `{}`},

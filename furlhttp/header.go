@@ -50,9 +50,15 @@ const refusedImages = "the provider may refuse this request: "
 // maxPlan is the largest number of reductions that HeaderPlan lists.
 const maxPlan = 16
 
-// Describe sets the headers that say what furl changed in a request. asked is the
-// value of HeaderSession in the request, "" if none.
+// Describe sets the headers that say what furl changed in a request, and removes those
+// that the provider has set: only furl says what furl did. asked is the value of
+// HeaderSession in the request, "" if none.
 func Describe(h http.Header, x *session.Exchange, asked string) {
+	for name := range h {
+		if strings.HasPrefix(name, headerPrefix) {
+			delete(h, name)
+		}
+	}
 	if x.Session != nil && x.Session.Info().Records > 0 {
 		h.Set(HeaderSession, string(x.Session.ID()))
 	}

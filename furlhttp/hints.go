@@ -43,7 +43,9 @@ func HintsOf(header func(name string) string, req *protocol.Request) protocol.Hi
 	if h.Hint == "" {
 		h.Hint = bodyHint(req)
 	}
-	if agent := subAgent(header, h.Hint); h.Hint != "" && agent != "" && len(h.Hint)+len(agent) < maxHint {
+	agent := subAgent(header, h.Hint)
+	h.SubAgent = agent != "" || strings.TrimSpace(header("X-Openai-Subagent")) != ""
+	if h.Hint != "" && agent != "" && len(h.Hint)+len(agent) < maxHint {
 		h.Parent = h.Hint
 		h.Hint += "/" + agent
 	}

@@ -23,18 +23,18 @@ import (
 
 const question = `{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"Hi."}]}`
 
-// What is not for furl is sent unchanged, and the hooks are told why.
+// What is not for furl is sent unchanged, and the program is told why.
 func TestPassed(t *testing.T) {
 	large := `{"messages":[{"role":"user","content":"` + strings.Repeat("x", 2000) + `"}]}`
 	for _, tc := range []struct {
 		name, path, body string
 		header           http.Header
-		why              string // of Hooks.Passed; "": not called
+		why              string // of Options.Sent; "": not called
 	}{
-		{"bypassed", "/v1/messages", question, http.Header{furlhttp.HeaderBypass: {"true"}}, fmt.Sprint(furlhttp.PassedBypass)},
-		{"undecoded", "/v1/messages", `{"messages":`, nil, fmt.Sprint(furlhttp.PassedUndecoded, " with an error")},
-		{"too large", "/v1/messages", large, nil, fmt.Sprint(furlhttp.PassedTooLarge)},
-		{"aside", "/v1/messages", question, http.Header{"Session-Id": {"s"}}, fmt.Sprint(furlhttp.PassedAuxiliary)},
+		{"bypassed", "/v1/messages", question, http.Header{furlhttp.HeaderBypass: {"true"}}, fmt.Sprint(session.PassedBypass)},
+		{"undecoded", "/v1/messages", `{"messages":`, nil, fmt.Sprint(session.PassedUndecoded, " with an error")},
+		{"too large", "/v1/messages", large, nil, fmt.Sprint(session.PassedTooLarge)},
+		{"aside", "/v1/messages", question, http.Header{"Session-Id": {"s"}}, fmt.Sprint(session.PassedAuxiliary)},
 		{"another path", "/v1/models", question, nil, ""},
 		{"encoded", "/v1/messages", "\x1f\x8b packed", http.Header{"Content-Encoding": {"gzip"}}, ""},
 	} {
@@ -57,15 +57,13 @@ func TestPassed(t *testing.T) {
 				}
 				return base.RoundTrip(r)
 			}),
-			Hooks: furlhttp.Hooks{
-				Passed: func(why furlhttp.Passed, err error) {
-					p := fmt.Sprint(why)
-					if err != nil {
-						p = fmt.Sprint(why, " with an error")
-					}
-					passed = append(passed, p)
-				},
-				Prepared: func(*session.Exchange) { begun = true },
+			Sent: func(x *session.Exchange, _ error) {
+				p := fmt.Sprint(x.Passed)
+				if x.Err != nil {
+					p = fmt.Sprint(x.Passed, " with an error")
+				}
+				passed = append(passed, p)
+				begun = begun || x.Passed == 0
 			},
 		})
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://provider"+tc.path, strings.NewReader(tc.body))
@@ -95,8 +93,8 @@ func TestFirstRequestWithToolsInTheInput(t *testing.T) {
 	for items, want := range map[string]bool{tools: true, "": false} {
 		recorded := false
 		tr := furlhttp.New(sessions(t, session.Options{}), &furlhttp.Options{
-			Base:  newProvided(strings.NewReader(whole)),
-			Hooks: furlhttp.Hooks{Prepared: func(*session.Exchange) { recorded = true }},
+			Base: newProvided(strings.NewReader(whole)),
+			Sent: func(x *session.Exchange, _ error) { recorded = x.Passed == 0 },
 		})
 		body := `{"model":"gpt-6.2-sol","store":false,"input":[` + items + `{"type":"message","role":"user","content":"Hi."}]}`
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://provider/v1/responses", strings.NewReader(body))
@@ -275,25 +273,22 @@ func TestOverflowInStreamIsRecovered(t *testing.T) {
 					t.Fatal(err)
 				}
 				s, url := provider(t, sim.Options{Player: reader(14), Faults: []sim.Fault{fault}})
-				var shortened, recovered int
-				tr := furlhttp.New(sessions(t, session.Options{Window: 30_000}), &furlhttp.Options{Hooks: furlhttp.Hooks{
-					Shortened: func(*session.Exchange) { shortened++ },
-					Replied: func(x *session.Exchange, r furlhttp.Reply) {
-						if x.Recovered != nil {
-							recovered++
-						}
-						if !r.Complete || r.DecodeErr != nil || r.RecordErr != nil {
-							t.Errorf("%+v", r)
-						}
-					},
+				recovered := 0
+				tr := furlhttp.New(sessions(t, session.Options{Window: 30_000}), &furlhttp.Options{Ended: func(x *session.Exchange, list []session.Reply) {
+					if x.Recovered != nil {
+						recovered++
+					}
+					if r := list[len(list)-1]; !r.Complete || r.DecodeErr != nil || r.RecordErr != nil {
+						t.Errorf("%+v", r)
+					}
 				}})
 				p := &program{t: t, f: f, client: &http.Client{Transport: tr}, url: url, stream: true}
 				p.say("Read all files.")
 				for range 15 {
 					p.ask()
 				}
-				if recovered == 0 || shortened != recovered || len(s.Requests()) != 15+recovered {
-					t.Errorf("%d replies were recovered, %d prompts shortened, %d requests", recovered, shortened, len(s.Requests()))
+				if recovered == 0 || len(s.Requests()) != 15+recovered {
+					t.Errorf("%d replies were recovered, %d requests", recovered, len(s.Requests()))
 				}
 			})
 		}

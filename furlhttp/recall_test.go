@@ -30,10 +30,8 @@ type remembering struct {
 	sent  int
 }
 
-func (r *remembering) replied(reply furlhttp.Reply) {
-	if reply.Last {
-		r.ended = append(r.ended, reply.Reply)
-	}
+func (r *remembering) replied(reply session.Reply) {
+	r.ended = append(r.ended, reply.Reply)
 }
 
 func (r *remembering) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -57,7 +55,7 @@ func eachWay(t *testing.T, script string, f func(t *testing.T, r *remembering)) 
 				r := &remembering{all: sessions(t, session.Options{})}
 				var url string
 				r.sim, url = provider(t, sim.Options{Player: player, KeepBodies: true})
-				tr := furlhttp.New(r.all, &furlhttp.Options{Base: r, Recall: true, Hooks: furlhttp.Hooks{Replied: func(_ *session.Exchange, reply furlhttp.Reply) { r.replied(reply) }}})
+				tr := furlhttp.New(r.all, &furlhttp.Options{Base: r, Recall: true, Ended: func(_ *session.Exchange, list []session.Reply) { r.replied(list[len(list)-1]) }})
 				r.program = &program{t: t, f: fam, client: &http.Client{Transport: tr}, url: url, stream: stream, store: "false"}
 				r.say("hello there")
 				f(t, r)
@@ -294,11 +292,10 @@ func TestRecallIsReadOnAfterTheCallerLeft(t *testing.T) {
 			}
 			_, url := provider(t, sim.Options{Player: player})
 			all := sessions(t, session.Options{})
-			var later []func()
-			var last furlhttp.Reply
+			ended := make(chan session.Reply, 1)
 			tr := furlhttp.New(all, &furlhttp.Options{
-				Recall: true, Finish: time.Minute, Background: func(work func()) { later = append(later, work) },
-				Hooks: furlhttp.Hooks{Replied: func(_ *session.Exchange, r furlhttp.Reply) { last = r }},
+				Recall: true, Finish: time.Minute,
+				Ended: func(_ *session.Exchange, list []session.Reply) { ended <- list[len(list)-1] },
 			})
 			p := &program{t: t, f: fam, client: &http.Client{Transport: tr}, url: url, stream: true, store: "false"}
 			p.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "hello there"})
@@ -312,10 +309,8 @@ func TestRecallIsReadOnAfterTheCallerLeft(t *testing.T) {
 			if err := resp.Body.Close(); err != nil {
 				t.Fatal(err)
 			}
-			for i := 0; i < len(later); i++ { // work may ask for more
-				later[i]()
-			}
-			if !last.Last || last.RecordErr != nil || last.Reply == nil || !last.Complete {
+			last := <-ended
+			if last.RecordErr != nil || last.Reply == nil || !last.Complete {
 				t.Fatalf("the reply is %+v", last)
 			}
 			s, err := all.Find(t.Context(), session.Latest)

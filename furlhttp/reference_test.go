@@ -34,7 +34,8 @@ func TestItemReferences(t *testing.T) {
 			all := sessions(t, session.Options{Policy: c.policy, Window: 6000})
 			var ended *session.Exchange
 			reduced, references := 0, 0
-			tr := furlhttp.New(all, &furlhttp.Options{Hooks: furlhttp.Hooks{Replied: func(x *session.Exchange, r furlhttp.Reply) {
+			tr := furlhttp.New(all, &furlhttp.Options{Ended: func(x *session.Exchange, list []session.Reply) {
+				r := list[len(list)-1]
 				if r.RecordErr != nil || r.DecodeErr != nil || x.Err != nil {
 					t.Errorf("record: %v, decode: %v, %v", r.RecordErr, r.DecodeErr, x.Err)
 				}
@@ -42,7 +43,7 @@ func TestItemReferences(t *testing.T) {
 					reduced++
 				}
 				references += strings.Count(string(x.Body), "item_reference")
-			}}})
+			}})
 			p := &program{t: t, f: families[2], client: &http.Client{Transport: tr}, url: url, stream: c.stream}
 			p.f.model = "gpt-5.5"
 			p.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "Read all files."})
@@ -90,7 +91,7 @@ func TestUnknownItemReference(t *testing.T) {
 	}
 	all := sessions(t, session.Options{})
 	var ended *session.Exchange
-	tr := furlhttp.New(all, &furlhttp.Options{Hooks: furlhttp.Hooks{Replied: func(x *session.Exchange, _ furlhttp.Reply) { ended = x }}})
+	tr := furlhttp.New(all, &furlhttp.Options{Ended: func(x *session.Exchange, _ []session.Reply) { ended = x }})
 	direct.client = &http.Client{Transport: tr}
 	direct.ask()
 	direct.ask()

@@ -21,7 +21,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
@@ -82,20 +82,20 @@ type closerFunc func() error
 
 func (f closerFunc) Close() error { return f() }
 
-// replies are what Hooks.Replied is called with.
+// replies are what Options.Ended is called with.
 type replies struct {
 	mu   sync.Mutex
-	all  []furlhttp.Reply
+	all  []session.Reply
 	x    *session.Exchange
 	said chan struct{} // closed by the first
 }
 
 func newReplies() *replies { return &replies{said: make(chan struct{})} }
 
-func (r *replies) hook(x *session.Exchange, reply furlhttp.Reply) {
+func (r *replies) hook(x *session.Exchange, list []session.Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.all = append(r.all, reply); len(r.all) == 1 {
+	if r.all = append(r.all, list...); len(r.all) == 1 {
 		r.x = x
 		close(r.said)
 	}
@@ -109,12 +109,12 @@ func (r *replies) n() int {
 
 // one waits for the first reply and returns what it says, and what is recorded
 // of it. There must be one.
-func (r *replies) one(t *testing.T) (reply furlhttp.Reply, recorded string) {
+func (r *replies) one(t *testing.T) (reply session.Reply, recorded string) {
 	t.Helper()
 	<-r.said
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.all) != 1 || !r.all[0].Last {
+	if len(r.all) != 1 {
 		t.Errorf("%d replies: %+v", len(r.all), r.all)
 	}
 	if r.all[0].RecordErr != nil {
@@ -147,7 +147,7 @@ func ask(t *testing.T, ctx context.Context, tr http.RoundTripper) (*http.Respons
 func transport(t *testing.T, base http.RoundTripper, o furlhttp.Options) (*furlhttp.Transport, *replies) {
 	t.Helper()
 	said := newReplies()
-	o.Base, o.Hooks.Replied = base, said.hook
+	o.Base, o.Ended = base, said.hook
 	return furlhttp.New(sessions(t, session.Options{}), &o), said
 }
 
@@ -160,7 +160,7 @@ func endless(t *testing.T, body io.Reader) io.Reader {
 	return io.MultiReader(body, in)
 }
 
-// Without Options.Background a reply is recorded before the caller gets its end:
+// A reply is recorded before the caller gets its end:
 // that of the body, and of a stream its last event, after which the body may
 // take its time.
 func TestRecordedBeforeTheEnd(t *testing.T) {
@@ -216,33 +216,6 @@ func TestRecordedBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// Options.Background records after the caller has the end.
-func TestRecordedInTheBackground(t *testing.T) {
-	var work []func()
-	tr, said := transport(t, newProvided(strings.NewReader(strings.Join(stream, ""))), furlhttp.Options{Background: func(f func()) { work = append(work, f) }})
-	resp, err := ask(t, t.Context(), tr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		t.Fatal(err)
-	}
-	_ = resp.Body.Close()
-	if len(work) != 1 || said.n() != 0 {
-		t.Fatalf("%d pieces of work, %d replies", len(work), said.n())
-	}
-	// Whoever reads on has nothing to do with the work.
-	done := make(chan struct{})
-	go func() { defer close(done); work[0]() }()
-	if n, err := resp.Body.Read(make([]byte, 1)); n != 0 || err == nil {
-		t.Errorf("%d bytes, %v", n, err)
-	}
-	<-done
-	if reply, recorded := said.one(t); recorded != hello || !reply.Complete {
-		t.Errorf("%q %+v", recorded, reply)
-	}
-}
-
 // A caller that has decoded a reply in one piece may close it before it has seen
 // the end.
 func TestClosedAfterAllOfIt(t *testing.T) {
@@ -267,35 +240,33 @@ func TestClosedAfterAllOfIt(t *testing.T) {
 // arrived is recorded.
 func TestCutOff(t *testing.T) {
 	gone := errors.New("gone")
-	for _, background := range []func(func()){nil, func(f func()) { f() }} {
-		for _, tc := range []struct{ name, typ, body, recorded string }{
-			{"a stream", "text/event-stream", strings.Join(stream[:3], ""), "user: Hi. assistant: Hel"},
-			{"a stream within an event", "text/event-stream", strings.Join(stream[:3], "") + stream[3][:60], "user: Hi. assistant: Hel"},
-			{"a stream without a word", "text/event-stream", stream[0], "user: Hi."},
-			{"in one piece", "application/json", whole[:100], "user: Hi."},
-			{"nothing", "application/json", "", "user: Hi."},
-		} {
-			base := newProvided(io.MultiReader(strings.NewReader(tc.body), iotest.ErrReader(gone)))
-			base.typ = tc.typ
-			tr, said := transport(t, base, furlhttp.Options{Background: background})
-			resp, err := ask(t, t.Context(), tr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := io.ReadAll(resp.Body)
-			if string(got) != tc.body || !errors.Is(err, gone) {
-				t.Errorf("%s: %q, %v", tc.name, got, err)
-			}
-			_ = resp.Body.Close()
-			if reply, recorded := said.one(t); recorded != tc.recorded || reply.Complete || !errors.Is(reply.CutErr, gone) || reply.DecodeErr != nil {
-				t.Errorf("%s: %q %+v", tc.name, recorded, reply)
-			}
+	for _, tc := range []struct{ name, typ, body, recorded string }{
+		{"a stream", "text/event-stream", strings.Join(stream[:3], ""), "user: Hi. assistant: Hel"},
+		{"a stream within an event", "text/event-stream", strings.Join(stream[:3], "") + stream[3][:60], "user: Hi. assistant: Hel"},
+		{"a stream without a word", "text/event-stream", stream[0], "user: Hi."},
+		{"in one piece", "application/json", whole[:100], "user: Hi."},
+		{"nothing", "application/json", "", "user: Hi."},
+	} {
+		base := newProvided(io.MultiReader(strings.NewReader(tc.body), iotest.ErrReader(gone)))
+		base.typ = tc.typ
+		tr, said := transport(t, base, furlhttp.Options{})
+		resp, err := ask(t, t.Context(), tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		if string(got) != tc.body || !errors.Is(err, gone) {
+			t.Errorf("%s: %q, %v", tc.name, got, err)
+		}
+		_ = resp.Body.Close()
+		if reply, recorded := said.one(t); recorded != tc.recorded || reply.Complete || !errors.Is(reply.CutErr, gone) || reply.DecodeErr != nil {
+			t.Errorf("%s: %q %+v", tc.name, recorded, reply)
 		}
 	}
 }
 
 // leaving has a caller leave within a reply, of which the rest is sent then.
-func leaving(t *testing.T, finish time.Duration, background func(func()), leave func(cancel context.CancelFunc, body io.Closer)) (furlhttp.Reply, string) {
+func leaving(t *testing.T, finish time.Duration, leave func(cancel context.CancelFunc, body io.Closer)) (session.Reply, string) {
 	t.Helper()
 	in, out := io.Pipe()
 	base := newProvided(in)
@@ -303,7 +274,7 @@ func leaving(t *testing.T, finish time.Duration, background func(func()), leave 
 		context.AfterFunc(r.Context(), func() { _ = out.CloseWithError(r.Context().Err()) })
 		return in
 	}
-	tr, said := transport(t, base, furlhttp.Options{Finish: finish, Background: background})
+	tr, said := transport(t, base, furlhttp.Options{Finish: finish})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	first := strings.Join(stream[:3], "")
@@ -337,13 +308,11 @@ func TestTheCallerLeaves(t *testing.T) {
 		"cancels":         func(cancel context.CancelFunc, body io.Closer) { cancel(); _ = body.Close() },
 		"closes, cancels": func(cancel context.CancelFunc, body io.Closer) { _ = body.Close(); cancel() },
 	} {
-		for _, background := range []func(func()){nil, func(f func()) { go f() }} {
-			if reply, recorded := leaving(t, 0, background, leave); recorded != "user: Hi. assistant: Hel" || reply.Complete || reply.CutErr == nil || reply.DecodeErr != nil {
-				t.Errorf("%s: %q %+v", name, recorded, reply)
-			}
-			if reply, recorded := leaving(t, time.Hour, background, leave); recorded != hello || !reply.Complete || reply.CutErr != nil {
-				t.Errorf("%s, finished: %q %+v", name, recorded, reply)
-			}
+		if reply, recorded := leaving(t, 0, leave); recorded != "user: Hi. assistant: Hel" || reply.Complete || reply.CutErr == nil || reply.DecodeErr != nil {
+			t.Errorf("%s: %q %+v", name, recorded, reply)
+		}
+		if reply, recorded := leaving(t, time.Hour, leave); recorded != hello || !reply.Complete || reply.CutErr != nil {
+			t.Errorf("%s, finished: %q %+v", name, recorded, reply)
 		}
 	}
 }
@@ -438,47 +407,45 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // twice, and with Options.Finish nothing is missing.
 func TestClosedWhileRead(t *testing.T) {
 	for _, finish := range []time.Duration{0, time.Hour} {
-		for _, background := range []func(func()){nil, func(f func()) { go f() }} {
-			for at := range len(stream) + 1 {
-				in, out := io.Pipe()
-				base := newProvided(in)
-				tr, said := transport(t, base, furlhttp.Options{Finish: finish, Background: background})
-				sent := make(chan struct{})
-				go func() {
-					for i, piece := range stream {
-						if i == at {
-							close(sent)
-						}
-						_, _ = io.WriteString(out, piece)
-					}
-					if at == len(stream) {
+		for at := range len(stream) + 1 {
+			in, out := io.Pipe()
+			base := newProvided(in)
+			tr, said := transport(t, base, furlhttp.Options{Finish: finish})
+			sent := make(chan struct{})
+			go func() {
+				for i, piece := range stream {
+					if i == at {
 						close(sent)
 					}
-					_ = out.Close()
-				}()
-				resp, err := ask(t, t.Context(), tr)
-				if err != nil {
-					t.Fatal(err)
+					_, _ = io.WriteString(out, piece)
 				}
-				var both sync.WaitGroup
-				both.Go(func() { _, _ = io.Copy(io.Discard, resp.Body) })
-				both.Go(func() {
-					<-sent
-					_ = resp.Body.Close()
-					if finish == 0 {
-						_ = in.Close() // as the body of a real reply is
-					}
-				})
-				both.Wait()
-				reply, recorded := said.one(t)
-				if finish > 0 && (recorded != hello || !reply.Complete) || !strings.HasPrefix(hello, recorded) {
-					t.Errorf("finish %v, closed at %d: %q %+v", finish, at, recorded, reply)
+				if at == len(stream) {
+					close(sent)
 				}
-				if n, err := resp.Body.Read(make([]byte, 1)); n != 0 || err == nil {
-					t.Errorf("a closed body gave %d bytes, %v", n, err)
-				}
-				<-base.closed
+				_ = out.Close()
+			}()
+			resp, err := ask(t, t.Context(), tr)
+			if err != nil {
+				t.Fatal(err)
 			}
+			var both sync.WaitGroup
+			both.Go(func() { _, _ = io.Copy(io.Discard, resp.Body) })
+			both.Go(func() {
+				<-sent
+				_ = resp.Body.Close()
+				if finish == 0 {
+					_ = in.Close() // as the body of a real reply is
+				}
+			})
+			both.Wait()
+			reply, recorded := said.one(t)
+			if finish > 0 && (recorded != hello || !reply.Complete) || !strings.HasPrefix(hello, recorded) {
+				t.Errorf("finish %v, closed at %d: %q %+v", finish, at, recorded, reply)
+			}
+			if n, err := resp.Body.Read(make([]byte, 1)); n != 0 || err == nil {
+				t.Errorf("a closed body gave %d bytes, %v", n, err)
+			}
+			<-base.closed
 		}
 	}
 }
@@ -632,7 +599,7 @@ func TestStoreFull(t *testing.T) {
 		}
 		said := newReplies()
 		base := newProvided(strings.NewReader(strings.Join(stream, "")))
-		tr := furlhttp.New(all, &furlhttp.Options{Base: base, Hooks: furlhttp.Hooks{Replied: said.hook}})
+		tr := furlhttp.New(all, &furlhttp.Options{Base: base, Ended: said.hook})
 		resp, err := ask(t, t.Context(), tr)
 		if tc.err {
 			if !errors.Is(err, furlhttp.ErrUnrecorded) {

@@ -130,7 +130,8 @@ func TestMessageThreads(t *testing.T) {
 			s, url := provider(t, sim.Options{Window: c.session.Window, Player: reader(25)})
 			all := sessions(t, c.session)
 			var ended *session.Exchange
-			c.http.Hooks.Replied = func(x *session.Exchange, r furlhttp.Reply) {
+			c.http.Ended = func(x *session.Exchange, list []session.Reply) {
+				r := list[len(list)-1]
 				if r.RecordErr != nil || x.Err != nil {
 					t.Errorf("%v, %v", r.RecordErr, x.Err)
 				}

@@ -67,6 +67,32 @@ func (s *suite) testEarly(t *testing.T) {
 	if !ok {
 		return // it acknowledges when it commits
 	}
+	t.Run("at once", func(t *testing.T) { s.testCommitted(t, st, reopen, early.AppendEarly) })
+	if _, ok := st.(storage.Stager); !ok {
+		return
+	}
+	st, reopen = s.lasting(t)
+	stager := st.(storage.Stager)
+	t.Run("staged", func(t *testing.T) {
+		s.testCommitted(t, st, reopen, func(ctx context.Context, k furl.SessionKey, b storage.Batch, committed func()) error {
+			discarded := b
+			discarded.Records = say(b.Records[0].Seq, 1, "discarded")
+			if _, err := stager.Stage(context.Background(), k, discarded); err != nil {
+				t.Error(err)
+			}
+			staged, err := stager.Stage(context.Background(), k, b)
+			if err != nil {
+				return err
+			}
+			return staged.Append(ctx, committed)
+		})
+		if _, err := stager.Stage(context.Background(), key("latest"), storage.Batch{Records: say(1, 1, "a")}); err == nil {
+			t.Error("a batch for a reserved id was staged")
+		}
+	})
+}
+
+func (s *suite) testCommitted(t *testing.T, st storage.Store, reopen func() storage.Store, appendEarly func(context.Context, furl.SessionKey, storage.Batch, func()) error) {
 	ctx := context.Background()
 	k := key("s")
 	records := say(1, 4, "a")
@@ -79,7 +105,7 @@ func (s *suite) testEarly(t *testing.T) {
 		{"a conflict", say(2, 1, "b"), 0}, {"a gap", say(6, 1, "a"), 0},
 	} {
 		called := 0
-		err := early.AppendEarly(ctx, k, storage.Batch{Records: tt.records}, func() {
+		err := appendEarly(ctx, k, storage.Batch{Records: tt.records}, func() {
 			called++
 			holds(t, st, k, records[:tt.has])
 		})
@@ -92,7 +118,7 @@ func (s *suite) testEarly(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := early.AppendEarly(ended, k, storage.Batch{Records: say(5, 1, "a")}, func() { t.Error("committed called for a cancelled append") }); err == nil {
+	if err := appendEarly(ended, k, storage.Batch{Records: say(5, 1, "a")}, func() { t.Error("committed called for a cancelled append") }); err == nil {
 		t.Error("an append with a cancelled context must fail")
 	}
 	holds(t, reopen(), k, records)

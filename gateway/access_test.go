@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/access"
-	"github.com/furlhq/furl/internal/certs/certstest"
+	"github.com/furlhq/furl/internal/dev/certstest"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/storage"
@@ -321,9 +322,15 @@ func FuzzIdentityHeaders(f *testing.F) {
 type tokens struct {
 	down    bool
 	expires time.Time
+	signer  string
 }
 
 func (tokens) Issued(s string) bool { return strings.HasPrefix(s, "token.") }
+
+func (tokens) Trusts(signer string) bool { return signer == "" || !removedSigner.Load() }
+
+// removedSigner is set once the issuer has removed the key "k1".
+var removedSigner atomic.Bool
 
 func (v tokens) Verify(_ context.Context, s string) (gateway.Identity, error) {
 	name := strings.TrimPrefix(s, "token.")
@@ -333,7 +340,7 @@ func (v tokens) Verify(_ context.Context, s string) (gateway.Identity, error) {
 	case name == "expired":
 		return gateway.Identity{}, errors.New("the token expired")
 	}
-	return gateway.Identity{Name: name, By: access.ByToken, Tenant: furl.Tenant(name), Scopes: access.Proxy | access.Read, Expires: v.expires}, nil
+	return gateway.Identity{Name: name, By: access.ByToken, Tenant: furl.Tenant(name), Scopes: access.Proxy | access.Read, Expires: v.expires, Signer: v.signer}, nil
 }
 
 // A token identifies a client by its tenant and scopes, in X-Furl-Key and as a bearer
@@ -484,5 +491,33 @@ func TestTrustedProxyOnThePage(t *testing.T) {
 	}
 	if code, _, cookie := a.login(t, "anything"); code != 401 || cookie != "" {
 		t.Errorf("a login with anything: %d %s", code, cookie)
+	}
+}
+
+// A login with a token ends when the issuer has removed the key that has signed it.
+func TestLoginOfARemovedKey(t *testing.T) {
+	defer removedSigner.Store(false)
+	a := newAccessed(t, &gateway.Options{Tokens: tokens{signer: "k1"}, TenantSecret: []byte("0123456789abcdef"), Page: testPage{}})
+	_, _, cookie := a.login(t, "token.acme")
+	for _, removed := range []bool{false, true} {
+		removedSigner.Store(removed)
+		if code, _ := a.do(t, "GET", "/furl/x", "", "Cookie", cookie); (code == 200) == removed {
+			t.Errorf("with the key removed %v: %d", removed, code)
+		}
+	}
+}
+
+// The user whom a proxy names counts before another one's login in the same browser.
+func TestProxyCountsBeforeLogin(t *testing.T) {
+	a := newAccessed(t, &gateway.Options{
+		Tokens: tokens{}, TenantSecret: []byte("0123456789abcdef"), Page: testPage{},
+		Proxy: &gateway.TrustedProxy{Header: "X-Auth-User", Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	})
+	_, _, cookie := a.login(t, "token.acme")
+	if _, body := a.do(t, "GET", "/", "", "Accept", "text/html", "Cookie", cookie); !strings.Contains(body, `tenant="acme"`) {
+		t.Fatalf("a login: %s", body)
+	}
+	if _, body := a.do(t, "GET", "/", "", "Accept", "text/html", "Cookie", cookie, "X-Auth-User", "ann"); !strings.Contains(body, `tenant="ann"`) {
+		t.Errorf("the proxy's user: %s", body)
 	}
 }

@@ -120,7 +120,8 @@ func TestAmbiguousAfterKnownBeginning(t *testing.T) {
 func TestAmbiguousFieldsInTransport(t *testing.T) {
 	store := inmem.New()
 	t.Cleanup(func() { store.Close() })
-	all, err := session.New(store, nil)
+	var log bytes.Buffer
+	all, err := session.New(store, &session.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,11 +131,10 @@ func TestAmbiguousFieldsInTransport(t *testing.T) {
 	}))
 	defer provider.Close()
 	for _, tt := range ambiguousRequests {
-		var log bytes.Buffer
+		log.Reset()
 		why := ""
 		tr := furlhttp.New(all, &furlhttp.Options{
-			Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			Hooks:  furlhttp.Hooks{Prepared: func(x *session.Exchange) { why = x.Why }},
+			Sent: func(x *session.Exchange, _ error) { why = x.Why },
 		})
 		resp, err := (&http.Client{Transport: tr}).Post(provider.URL+tt.path, "application/json", strings.NewReader(tt.body))
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/sessionjson"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
@@ -30,104 +30,88 @@ const apiPrefix = "/furl/v1"
 // apiRoutes registers the handlers of furl's API. Each returns a value to encode as
 // JSON, or an error; apiStatus maps errors to statuses.
 func (g *Gateway) apiRoutes() {
-	get := func(path string, h func(*http.Request, *session.Sessions) (any, error)) {
-		g.mux.HandleFunc("GET "+apiPrefix+path, g.authorized(access.Read, g.tenantHandler(h)))
+	get := func(path string, h http.HandlerFunc) {
+		g.mux.HandleFunc("GET "+apiPrefix+path, g.authorized(access.Read, h))
 	}
-	postSession := func(path string, h func(*http.Request, *session.Session) (any, error)) {
-		g.mux.HandleFunc("POST "+apiPrefix+path, g.authorized(access.Change, g.tenantHandler(func(r *http.Request, all *session.Sessions) (any, error) {
-			s, err := findSession(r, all)
-			if err != nil {
-				return nil, err
-			}
-			return h(r, s)
-		})))
+	post := func(path string, h http.HandlerFunc) {
+		g.mux.HandleFunc("POST "+apiPrefix+path, g.authorized(access.Change, h))
 	}
-	getSession := func(path string, h func(*http.Request, *session.Session) (any, error)) {
-		get(path, func(r *http.Request, all *session.Sessions) (any, error) {
-			s, err := findSession(r, all)
-			if err != nil {
-				return nil, err
-			}
-			return h(r, s)
-		})
-	}
-	g.mux.HandleFunc("GET "+apiPrefix+"/status", g.authorized(access.Read|access.Operate, g.jsonHandler(g.status)))
-	g.mux.HandleFunc("POST "+apiPrefix+"/reload", g.authorized(access.Operate, g.jsonHandler(g.reload)))
+	g.mux.HandleFunc("GET "+apiPrefix+"/status", g.authorized(access.Read|access.Operate, answer(g, g.status)))
+	g.mux.HandleFunc("POST "+apiPrefix+"/reload", g.authorized(access.Operate, answer(g, g.reload)))
 	g.mux.HandleFunc("GET "+apiPrefix+"/echo", g.authorized(access.Client|access.Operate, g.echo))
 	g.mux.HandleFunc("POST "+apiPrefix+"/echo/{word}", g.authorized(access.Client|access.Operate, g.echoReceived))
-	get("/savings", g.savings)
-	get("/sessions", listSessions)
-	get("/search", searchAll)
-	getSession("/sessions/{id}", oneSession)
-	getSession("/sessions/{id}/records", listRecords)
-	getSession("/sessions/{id}/view", showView)
-	getSession("/sessions/{id}/context", func(r *http.Request, s *session.Session) (any, error) {
-		return s.Context(r.FormValue("model")), nil
-	})
-	getSession("/sessions/{id}/reductions", func(_ *http.Request, s *session.Session) (any, error) {
-		return map[string]any{"reductions": append([]session.Recorded{}, s.Reductions()...)}, nil
-	})
-	getSession("/sessions/{id}/branches", func(_ *http.Request, s *session.Session) (any, error) {
-		return map[string]any{"branches": s.Branches()}, nil
-	})
-	getSession("/sessions/{id}/search", searchSession)
-	getSession("/sessions/{id}/blocks/{handle}", func(r *http.Request, s *session.Session) (any, error) {
-		if _, err := recall.ParseHandle(r.PathValue("handle")); err != nil {
-			return nil, badRequest("%w", err)
+	get("/savings", forTenant(g, g.savings))
+	get("/sessions", forTenant(g, listSessions))
+	get("/search", forTenant(g, searchAll))
+	get("/sessions/{id}", forSession(g, oneSession))
+	get("/sessions/{id}/records", forSession(g, listRecords))
+	get("/sessions/{id}/view", forSession(g, showView))
+	get("/sessions/{id}/context", forSession(g, showContext))
+	get("/sessions/{id}/reductions", forSession(g, listReductions))
+	get("/sessions/{id}/branches", forSession(g, listBranches))
+	get("/sessions/{id}/search", forSession(g, searchSession))
+	get("/sessions/{id}/blocks/{handle}", forSession(g, oneBlock))
+	get("/sessions/{id}/settings", forSession(g, listSettings))
+	post("/sessions/{id}/settings", forSession(g, changeSettings))
+	get("/sessions/{id}/summary", forSession(g, showSummaries))
+	for _, o := range operation.All() {
+		if o.On(operation.API) {
+			post("/sessions/{id}/"+o.Path, forTenant(g, g.operate(o)))
 		}
-		return s.Get(r.PathValue("handle"))
-	})
-	getSession("/sessions/{id}/settings", listSettings)
-	postSession("/sessions/{id}/settings", changeSettings)
-	getSession("/sessions/{id}/summary", showSummaries)
-	postSession("/sessions/{id}/summary/approve", decideSummary(true))
-	postSession("/sessions/{id}/summary/refuse", decideSummary(false))
-	postSession("/sessions/{id}/summary/edit", editSummary)
-	postSession("/sessions/{id}/reduce", reduce)
-	postSession("/sessions/{id}/restore", restore)
-	postSession("/sessions/{id}/pin", holdHandler(furl.Pin))
-	postSession("/sessions/{id}/release", holdHandler(furl.Release))
-	g.mux.HandleFunc("POST "+apiPrefix+"/sessions/{id}/fork", g.authorized(access.Change, g.tenantHandler(fork)))
-	g.mux.HandleFunc("POST "+apiPrefix+"/sessions/{id}/append", g.authorized(access.Change, g.withBody(g.appendMessages)))
-	g.mux.HandleFunc("POST "+apiPrefix+"/fit", g.authorized(access.Proxy, g.withBody(g.fitBody)))
-	g.mux.HandleFunc("GET "+apiPrefix+"/sessions/{id}/events", g.authorized(access.Read, g.events))
-	g.mux.HandleFunc(apiPrefix+"/", g.authorized(access.Client, g.tenantHandler(func(r *http.Request, _ *session.Sessions) (any, error) {
-		return nil, &statusError{http.StatusNotFound, errors.New("unknown path of furl's API; docs/operate/api.md lists all")}
-	})))
+	}
+	post("/sessions/{id}/append", withBody(g, g.appendMessages))
+	g.mux.HandleFunc("POST "+apiPrefix+"/fit", g.authorized(access.Proxy, withBody(g, g.fitBody)))
+	get("/sessions/{id}/events", g.events)
+	g.mux.HandleFunc(apiPrefix+"/", g.authorized(access.Client, func(w http.ResponseWriter, r *http.Request) {
+		g.apiFailed(w, r, &statusError{http.StatusNotFound, errors.New("unknown path of furl's API; docs/operate/api.md lists all")})
+	}))
 }
 
-// tenantHandler returns a handler that calls h with the tenant's sessions and
-// encodes its result as JSON.
-func (g *Gateway) tenantHandler(h func(*http.Request, *session.Sessions) (any, error)) http.HandlerFunc {
-	return g.jsonHandler(func(r *http.Request) (any, error) {
-		return h(r, g.sessionsOf(r))
-	})
-}
-
-// jsonHandler returns a handler that encodes the result of h as JSON.
-func (g *Gateway) jsonHandler(h func(*http.Request) (any, error)) http.HandlerFunc {
+// answer returns a handler that encodes the result of h as JSON.
+func answer[T any](g *Gateway, h func(*http.Request) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
 		value, err := h(r)
-		status := http.StatusOK
 		if err != nil {
-			status = apiStatus(err)
-			value = apiErrorJSON(status, err.Error())
-			g.logDenied(r, status, "furl")
-			if status == http.StatusInternalServerError {
-				// The error may contain the store's address or user.
-				value = apiErrorJSON(status, "internal error; see the gateway's log")
-				g.log.Error("API request failed", "path", r.URL.Path, "error", err)
-			}
+			g.apiFailed(w, r, err)
+			return
 		}
-		writeAPIHeader(w, status)
+		writeAPIHeader(w, http.StatusOK)
 		// A write error means that the client has disconnected.
-		if ready, ok := value.(rawJSON); ok {
+		if ready, ok := any(value).(rawJSON); ok {
 			_, _ = w.Write(ready)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(value)
 	}
+}
+
+// forTenant is answer for a function of the tenant's sessions.
+func forTenant[T any](g *Gateway, h func(*http.Request, *session.Sessions) (T, error)) http.HandlerFunc {
+	return answer(g, func(r *http.Request) (T, error) { return h(r, g.sessionsOf(r)) })
+}
+
+// forSession is answer for a function of the session that the path names.
+func forSession[T any](g *Gateway, h func(*http.Request, *session.Session) (T, error)) http.HandlerFunc {
+	return answer(g, func(r *http.Request) (value T, err error) {
+		s, err := g.findSession(r, g.sessionsOf(r))
+		if err != nil {
+			return value, err
+		}
+		return h(r, s)
+	})
+}
+
+// apiFailed writes and logs the error of a request.
+func (g *Gateway) apiFailed(w http.ResponseWriter, r *http.Request, err error) {
+	status, message := apiStatus(err), err.Error()
+	g.logDenied(r, status, "furl")
+	if status == http.StatusInternalServerError {
+		// The error may contain the store's address or user.
+		message = "internal error; see the gateway's log"
+		g.log.Error("API request failed", "path", r.URL.Path, "error", err)
+	}
+	apiError(w, status, message)
 }
 
 // apiStatus returns the HTTP status for an error of the API.
@@ -138,12 +122,20 @@ func apiStatus(err error) int {
 	if _, ok := errors.AsType[*session.AmbiguousError](err); ok {
 		return http.StatusMultipleChoices
 	}
+	if _, ok := errors.AsType[operation.Invalid](err); ok {
+		return http.StatusBadRequest
+	}
+	if _, ok := errors.AsType[operation.Refusal](err); ok {
+		return http.StatusConflict
+	}
 	if _, ok := errors.AsType[*storage.HeldError](err); ok {
 		return http.StatusConflict
 	}
 	switch {
 	case errors.Is(err, storage.ErrNoSession), errors.Is(err, furl.ErrNotOnPath):
 		return http.StatusNotFound
+	case errors.Is(err, storage.ErrDestroyed):
+		return http.StatusGone
 	case errors.Is(err, session.ErrMemory):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, furl.ErrConflict):
@@ -156,10 +148,10 @@ func apiStatus(err error) int {
 
 // findSession returns the session that a request names, and notes its id for the audit
 // log.
-func findSession(r *http.Request, all *session.Sessions) (*session.Session, error) {
+func (g *Gateway) findSession(r *http.Request, all *session.Sessions) (*session.Session, error) {
 	s, err := all.Find(r.Context(), r.PathValue("id"))
-	if entry := admittedOf(r.Context()).entry; entry != nil && err == nil {
-		entry.Session = string(s.ID())
+	if a := g.admissionOf(r); a != nil && err == nil {
+		a.Found(s.ID())
 	}
 	return s, err
 }
@@ -168,7 +160,13 @@ func badRequest(format string, args ...any) error {
 	return &statusError{http.StatusBadRequest, fmt.Errorf(format, args...)}
 }
 
-func listSessions(r *http.Request, all *session.Sessions) (any, error) {
+// The answers of the API have their fields in the order of their names in JSON.
+
+type sessionList struct {
+	Sessions []sessionjson.Session `json:"sessions"`
+}
+
+func listSessions(r *http.Request, all *session.Sessions) (*sessionList, error) {
 	limit, err := intParam(r, "limit", 100)
 	if err != nil {
 		return nil, err
@@ -181,11 +179,11 @@ func listSessions(r *http.Request, all *session.Sessions) (any, error) {
 		}
 		list = append(list, sessionjson.Of(info))
 	}
-	return map[string]any{"sessions": list}, nil
+	return &sessionList{list}, nil
 }
 
 // savings serves GET /furl/v1/savings.
-func (g *Gateway) savings(r *http.Request, all *session.Sessions) (any, error) {
+func (g *Gateway) savings(r *http.Request, all *session.Sessions) (*storage.SavingsReport, error) {
 	since := r.FormValue("since")
 	if days, ok := strings.CutSuffix(since, "d"); ok {
 		n, err := strconv.Atoi(days)
@@ -199,11 +197,40 @@ func (g *Gateway) savings(r *http.Request, all *session.Sessions) (any, error) {
 	return storage.ReportSavings(r.Context(), all.Store(), all.Tenant(), since, agents.Name)
 }
 
-func oneSession(_ *http.Request, s *session.Session) (any, error) {
-	return struct {
-		sessionjson.Session
-		Head furl.Seq `json:"head"`
-	}{sessionjson.Of(s.Info()), s.Head()}, nil
+type sessionInfo struct {
+	sessionjson.Session
+	Head furl.Seq `json:"head"`
+}
+
+func oneSession(_ *http.Request, s *session.Session) (*sessionInfo, error) {
+	return &sessionInfo{sessionjson.Of(s.Info()), s.Head()}, nil
+}
+
+func showContext(r *http.Request, s *session.Session) (session.Usage, error) {
+	return s.Context(r.FormValue("model")), nil
+}
+
+type reductionList struct {
+	Reductions []session.Recorded `json:"reductions"`
+}
+
+func listReductions(_ *http.Request, s *session.Session) (*reductionList, error) {
+	return &reductionList{append([]session.Recorded{}, s.Reductions()...)}, nil
+}
+
+type branchList struct {
+	Branches []session.Branch `json:"branches"`
+}
+
+func listBranches(_ *http.Request, s *session.Session) (*branchList, error) {
+	return &branchList{s.Branches()}, nil
+}
+
+func oneBlock(r *http.Request, s *session.Session) (*session.Original, error) {
+	if _, err := recall.ParseHandle(r.PathValue("handle")); err != nil {
+		return nil, badRequest("%w", err)
+	}
+	return s.Get(r.PathValue("handle"))
 }
 
 // maxRecords is the largest number of records in one response.
@@ -211,7 +238,7 @@ const maxRecords = 1000
 
 // listRecords returns records encoded by package record, which keeps the
 // original bytes of messages. encoding/json would reformat them.
-func listRecords(r *http.Request, s *session.Session) (any, error) {
+func listRecords(r *http.Request, s *session.Session) (rawJSON, error) {
 	after, err := intParam(r, "after", 0)
 	if err != nil {
 		return nil, err
@@ -233,27 +260,36 @@ func listRecords(r *http.Request, s *session.Session) (any, error) {
 // rawJSON is encoded JSON.
 type rawJSON []byte
 
+type viewAnswer struct {
+	Head     furl.Seq      `json:"head"`
+	Messages []viewMessage `json:"messages"`
+	Request  int           `json:"request,omitempty"` // 0: as the model sees it now
+	Requests int           `json:"requests,omitempty"`
+	Tokens   int           `json:"tokens"`
+}
+
+type viewMessage struct {
+	Record furl.Seq    `json:"record,omitempty"`
+	Role   furl.Role   `json:"role"`
+	By     furl.Seq    `json:"shown_by,omitempty"`
+	Blocks []viewBlock `json:"blocks"`
+}
+
+type viewBlock struct {
+	Handle string   `json:"handle,omitempty"`
+	Kind   string   `json:"kind"`
+	Tool   string   `json:"tool,omitempty"`
+	Text   string   `json:"text"`
+	Tokens int      `json:"tokens"`
+	By     furl.Seq `json:"hidden_by,omitempty"`
+	Was    int      `json:"original_tokens,omitempty"`
+	Hold   string   `json:"hold,omitempty"`
+	Own    bool     `json:"own,omitempty"`
+}
+
 // showView returns the messages that the model sees, or saw at a request.
-func showView(r *http.Request, s *session.Session) (any, error) {
-	type block struct {
-		Handle string   `json:"handle,omitempty"`
-		Kind   string   `json:"kind"`
-		Tool   string   `json:"tool,omitempty"`
-		Text   string   `json:"text"`
-		Tokens int      `json:"tokens"`
-		By     furl.Seq `json:"hidden_by,omitempty"`
-		Was    int      `json:"original_tokens,omitempty"`
-		Hold   string   `json:"hold,omitempty"`
-		Own    bool     `json:"own,omitempty"`
-	}
-	type message struct {
-		Record furl.Seq  `json:"record,omitempty"`
-		Role   furl.Role `json:"role"`
-		By     furl.Seq  `json:"shown_by,omitempty"`
-		Blocks []block   `json:"blocks"`
-	}
-	list := []message{}
-	out := map[string]any{"head": s.Head()}
+func showView(r *http.Request, s *session.Session) (*viewAnswer, error) {
+	out := &viewAnswer{Head: s.Head(), Messages: []viewMessage{}}
 	v := s.View(r.FormValue("model"))
 	if r.FormValue("request") != "" {
 		n, err := intParam(r, "request", 0)
@@ -269,14 +305,14 @@ func showView(r *http.Request, s *session.Session) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		v, out["request"], out["requests"] = seen.View, seen.Number, seen.Requests
+		v, out.Request, out.Requests = seen.View, seen.Number, seen.Requests
 	}
 	for i := range v.Messages {
 		sh := &v.Messages[i]
-		m := message{Record: sh.Seq, Role: sh.Msg.Role, By: sh.By, Blocks: []block{}}
+		m := viewMessage{Record: sh.Seq, Role: sh.Msg.Role, By: sh.By, Blocks: []viewBlock{}}
 		for j := range sh.Blocks {
 			b := &sh.Blocks[j]
-			out := block{Kind: b.Block.Kind.String(), Tool: b.Block.Name, Text: b.Words(), Tokens: b.Tokens, Own: b.Block.Own}
+			out := viewBlock{Kind: b.Block.Kind.String(), Tool: b.Block.Name, Text: b.Words(), Tokens: b.Tokens, Own: b.Block.Own}
 			if b.Pos.Msg != 0 {
 				out.Handle = recall.HandleOf(b.Pos).String()
 			}
@@ -291,9 +327,9 @@ func showView(r *http.Request, s *session.Session) (any, error) {
 			}
 			m.Blocks = append(m.Blocks, out)
 		}
-		list = append(list, m)
+		out.Messages = append(out.Messages, m)
 	}
-	out["tokens"], out["messages"] = v.Tokens, list
+	out.Tokens = v.Tokens
 	return out, nil
 }
 
@@ -335,22 +371,26 @@ func searchOptions(r *http.Request) (query string, o session.SearchOptions, err 
 	return query, o, nil
 }
 
-func searchSession(r *http.Request, s *session.Session) (any, error) {
+type hitList struct {
+	Hits []session.Hit `json:"hits"`
+}
+
+func searchSession(r *http.Request, s *session.Session) (*hitList, error) {
 	query, o, err := searchOptions(r)
 	if err != nil {
 		return nil, err
 	}
 	hits, err := s.Search(r.Context(), query, o)
-	return map[string]any{"hits": append([]session.Hit{}, hits...)}, err
+	return &hitList{append([]session.Hit{}, hits...)}, err
 }
 
-func searchAll(r *http.Request, all *session.Sessions) (any, error) {
+func searchAll(r *http.Request, all *session.Sessions) (*hitList, error) {
 	query, o, err := searchOptions(r)
 	if err != nil {
 		return nil, err
 	}
 	hits, err := all.Search(r.Context(), query, o)
-	return map[string]any{"hits": append([]session.Hit{}, hits...)}, err
+	return &hitList{append([]session.Hit{}, hits...)}, err
 }
 
 // intParam returns a query parameter as a non-negative integer, or the default.
@@ -394,57 +434,37 @@ func decodeFrom(body io.Reader, to any) error {
 	return nil
 }
 
-func reduce(r *http.Request, s *session.Session) (any, error) {
-	var in struct {
-		Policy string `json:"policy"`
-		Model  string `json:"model"`
-		DryRun bool   `json:"dry_run"`
-	}
-	if err := decodeBody(r, &in); err != nil {
-		return nil, err
-	}
-	return s.Reduce(r.Context(), session.ReduceOptions{Policy: in.Policy, Model: in.Model, DryRun: in.DryRun})
-}
-
-func restore(r *http.Request, s *session.Session) (any, error) {
-	var in struct {
-		Reduction furl.Seq `json:"reduction_id"`
-		Handles   []string `json:"handles"`
-		DryRun    bool     `json:"dry_run"`
-	}
-	if err := decodeBody(r, &in); err != nil {
-		return nil, err
-	}
-	if (in.Reduction == 0) == (len(in.Handles) == 0) {
-		return nil, badRequest("set either reduction_id or handles")
-	}
-	spans, err := spansOf(in.Handles)
-	if err != nil {
-		return nil, err
-	}
-	return s.Restore(r.Context(), session.RestoreOptions{Reduction: in.Reduction, Spans: spans, DryRun: in.DryRun})
-}
-
-func spansOf(handles []string) ([]furl.Span, error) {
-	var spans []furl.Span
-	for _, h := range handles {
-		p, err := recall.ParseHandle(h)
-		if err != nil {
-			return nil, badRequest("%w", err)
+// operate returns the handler of an operation. The body of a request is its input.
+func (g *Gateway) operate(o *operation.Operation) func(*http.Request, *session.Sessions) (json.RawMessage, error) {
+	return func(r *http.Request, all *session.Sessions) (json.RawMessage, error) {
+		in := o.Input()
+		if err := decodeBody(r, in); err != nil {
+			return nil, err
 		}
-		spans = append(spans, furl.Span{First: p.Pos(), Last: p.Pos()})
+		s, err := g.findSession(r, all)
+		if err != nil {
+			return nil, err
+		}
+		call := &operation.Call{Context: r.Context(), Sessions: all, Session: s}
+		done, err := o.Do(call, in)
+		if err != nil {
+			return nil, err
+		}
+		return done.JSON(call)
 	}
-	return slices.Clip(spans), nil
 }
 
 // apiError writes an error of furl's API.
 func apiError(w http.ResponseWriter, status int, message string) {
 	writeAPIHeader(w, status)
-	_ = json.NewEncoder(w).Encode(apiErrorJSON(status, message)) // fails only if the client has disconnected
-}
-
-func apiErrorJSON(status int, message string) any {
-	return map[string]any{"error": map[string]any{"message": message, "status": status}}
+	var out struct {
+		Error struct {
+			Message string `json:"message"`
+			Status  int    `json:"status"`
+		} `json:"error"`
+	}
+	out.Error.Message, out.Error.Status = message, status
+	_ = json.NewEncoder(w).Encode(out) // fails only if the client has disconnected
 }
 
 // writeAPIHeader writes the header of a JSON response.

@@ -7,17 +7,23 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
 )
 
+type settingList struct {
+	Session  furl.SessionID    `json:"session"`
+	Settings []session.Setting `json:"settings"`
+}
+
 // listSettings serves GET /furl/v1/sessions/{id}/settings.
-func listSettings(_ *http.Request, s *session.Session) (any, error) {
-	return map[string]any{"session": s.ID(), "settings": s.Settings()}, nil
+func listSettings(_ *http.Request, s *session.Session) (*settingList, error) {
+	return &settingList{s.ID(), s.Settings()}, nil
 }
 
 // changeSettings serves POST /furl/v1/sessions/{id}/settings. The body has the new
 // values by name; null or "" removes the session's own value.
-func changeSettings(r *http.Request, s *session.Session) (any, error) {
+func changeSettings(r *http.Request, s *session.Session) (*settingList, error) {
 	var in map[string]any
 	if err := decodeBody(r, &in); err != nil {
 		return nil, err

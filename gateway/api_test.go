@@ -138,7 +138,7 @@ func TestAPI(t *testing.T) {
 		t.Errorf("pin: %v", out)
 	}
 	_, out = st.ask(t, "POST", path+"/fork", `{"at":3,"title":"another"}`)
-	if out["fork_of"] != id {
+	if out["session"] != id || out["fork"] == nil || out["fork_at"] != 3.0 {
 		t.Errorf("fork: %v", out)
 	}
 	_, out = st.ask(t, "GET", path+"/records?after=2", "")

@@ -17,9 +17,10 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/furlhq/furl/internal/clients"
 	"github.com/furlhq/furl/internal/membudget"
-	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/upstream"
 )
 
 // statusError is an error with the HTTP status of its response.
@@ -39,33 +40,64 @@ func refusalOf(err error) *protocol.Refusal {
 	return &protocol.Refusal{Status: status, Message: "furl: " + err.Error()}
 }
 
-// maxInitialBuffer is the largest buffer, in bytes, allocated before any of the
-// body has arrived, whatever Content-Length says. So many clients that announce
-// a large body and send nothing use little memory.
-const maxInitialBuffer = 16 << 10
-
-// readAll is io.ReadAll for a body of known length; -1 means unknown. The buffer
-// grows at most eightfold at a time, so memory follows the bytes received and
-// little is copied twice.
+// readAll is io.ReadAll for a body of known length; -1 means unknown. It reads into
+// pieces that other requests use again, so memory follows the bytes received, whatever
+// Content-Length says, and the body is allocated once. Only the start of a larger body
+// is read in pieces, because memory for the rest is reserved then.
 func readAll(in io.Reader, length int64) ([]byte, error) {
-	body := make([]byte, 0, min(max(length, 0), maxInitialBuffer)+bytes.MinRead)
-	for {
+	body, err := readPieces(in, length)
+	for err == nil {
 		if len(body) == cap(body) {
 			room := 2 * int64(cap(body))
 			if left := length - int64(len(body)); left > 0 {
-				room = int64(len(body)) + min(left+bytes.MinRead, 7*int64(cap(body)))
+				room = int64(len(body)) + min(left+bytes.MinRead, (maxGrowth-1)*int64(cap(body)))
 			}
 			body = append(make([]byte, 0, room), body...)
 		}
-		n, err := in.Read(body[len(body):cap(body)])
+		var n int
+		n, err = in.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
-		if err == io.EOF {
-			return body, nil
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return body, err
+}
+
+// maxGrowth is how many times as large the memory for a body becomes at once, at most.
+const maxGrowth = 8
+
+// readPieces reads up to reserveAfter bytes of a body, and returns them with room for more.
+// The error is that of the reader, nil if there may be more.
+func readPieces(in io.Reader, length int64) ([]byte, error) {
+	pieces := make([][]byte, 0, reserveAfter/len(piece{}))
+	defer func() {
+		for _, p := range pieces {
+			bufferPool.Put((*piece)(p[:len(piece{})]))
 		}
+	}()
+	for len(pieces) < cap(pieces) {
+		buf, n := bufferPool.Get().(*piece), 0
+		var err error
+		for n < len(buf) && err == nil {
+			var read int
+			read, err = in.Read(buf[n:])
+			n += read
+		}
+		pieces = append(pieces, buf[:n])
 		if err != nil {
-			return body, err
+			return bytes.Join(pieces, nil), err
 		}
 	}
+	room := int64(2 * reserveAfter)
+	if length > reserveAfter {
+		room = min(length, maxGrowth*reserveAfter) + bytes.MinRead
+	}
+	body := make([]byte, 0, room)
+	for _, p := range pieces {
+		body = append(body, p...)
+	}
+	return body, nil
 }
 
 // receivedBody is the body of a request.
@@ -161,21 +193,22 @@ func (g *Gateway) unpack(ctx context.Context, packed []byte, encoding string) ([
 	return g.readWhole(ctx, z, size)
 }
 
-// asReceived returns a request with its body as the client has compressed it, if furl
-// has changed nothing in it.
-func (b *receivedBody) asReceived(r *http.Request) *http.Request {
-	if b.encoding == "" {
-		return r
-	}
-	body, ok := r.Body.(interface{ Bytes() []byte })
-	if !ok || !bytes.Equal(body.Bytes(), b.data) {
-		return r
-	}
+// request returns a request with a body to send, as the client has compressed it if furl
+// has changed nothing in it, and without furl's headers.
+func (b *receivedBody) request(r *http.Request, body []byte) *http.Request {
 	out := *r
-	out.Header = maps.Clone(r.Header)
-	out.Header.Set("Content-Encoding", b.encoding)
-	out.ContentLength = int64(len(b.packed))
-	out.GetBody = func() (io.ReadCloser, error) { return &requestBody{bytes.NewReader(b.packed), b.packed}, nil }
+	out.Header = make(http.Header, len(r.Header)+1)
+	for name, values := range r.Header {
+		if !strings.HasPrefix(name, "X-Furl-") {
+			out.Header[name] = values
+		}
+	}
+	if b.encoding != "" && bytes.Equal(body, b.data) {
+		body = b.packed
+		out.Header.Set("Content-Encoding", b.encoding)
+	}
+	out.ContentLength = int64(len(body))
+	out.GetBody = func() (io.ReadCloser, error) { return upstream.NewBody(body), nil }
 	out.Body, _ = out.GetBody()
 	return &out
 }
@@ -273,22 +306,25 @@ func (g *Gateway) acquire(ctx context.Context, budget *membudget.Budget, n int64
 	return &statusError{http.StatusServiceUnavailable, errNoMemory}
 }
 
-// reserveDecoded acquires the memory for the decoded form of a request until
-// its call ends. It returns false if the request has more than maxParts parts
-// or would need more than the whole budget.
-func (g *Gateway) reserveDecoded(ctx context.Context, body []byte) (bool, error) {
-	n, parts := memoryOf(body)
+// maxParts is the largest number of messages and blocks in a request that furl
+// decodes. The longest sessions have a few thousand.
+const maxParts = 50_000
+
+// reserveDecoded acquires n bytes of memory for the decoded form of a request until
+// its call ends. The error wraps clients.ErrTooLarge if the request has more than maxParts
+// parts or would need more than the whole budget.
+func (g *Gateway) reserveDecoded(ctx context.Context, n int64, parts int) error {
 	if parts > maxParts {
-		return false, nil
+		return clients.ErrTooLarge
 	}
 	switch err := g.acquire(ctx, g.decodedMemory, n); {
 	case errors.Is(err, membudget.ErrTooLarge):
-		return false, nil
+		return clients.ErrTooLarge
 	case err != nil:
-		return false, err
+		return err
 	}
 	callOf(ctx).onEnd(func() { g.decodedMemory.Release(n) })
-	return true, nil
+	return nil
 }
 
 // tryReserveDecoded is reserveDecoded for a bypassed request, which is sent anyway: it
@@ -297,7 +333,7 @@ func (g *Gateway) tryReserveDecoded(ctx context.Context, body []byte) bool {
 	if !bytes.Contains(body, []byte("image")) {
 		return false
 	}
-	n, parts := memoryOf(body)
+	n, parts := clients.MemoryOf(body)
 	if parts > maxParts || !g.decodedMemory.TryAcquire(n) {
 		return false
 	}
@@ -340,50 +376,6 @@ func (c *budgetedReader) Read(b []byte) (int, error) {
 
 // release releases the memory of the body.
 func (c *budgetedReader) release() { c.budget.Release(c.reserved) }
-
-// maxParts is the largest number of messages and blocks in a request that furl
-// decodes. The longest sessions have a few thousand.
-const maxParts = 50_000
-
-// memoryOf estimates the memory of a request's decoded form, and returns an
-// upper bound of its messages, blocks and tools. It counts everything that a
-// decoder would make a part of, valid or not.
-func memoryOf(body []byte) (bytes int64, parts int) {
-	values := rawjson.CountValues(body)
-	if membudget.Request(0, values, values) <= exactCountAbove {
-		return membudget.Request(len(body), values, values), values
-	}
-	r := rawjson.NewReader(body)
-	if r.Kind() == '{' {
-		for name := range r.Fields() {
-			switch string(name) {
-			case "messages", "input", "tools", "system":
-				parts += countElements(r, 0)
-			}
-		}
-	}
-	return membudget.Request(len(body), parts, values), parts
-}
-
-// exactCountAbove is the estimate in bytes above which parts are counted
-// exactly. Below it, every JSON value counts as a part.
-const exactCountAbove = 16 << 20
-
-// countElements counts the elements of an array and of the arrays in its elements.
-func countElements(r *rawjson.Reader, depth int) (n int) {
-	if r.Kind() != '[' || depth > 2 {
-		return 0
-	}
-	for range r.Elements() {
-		if n++; r.Kind() != '{' {
-			continue
-		}
-		for range r.Fields() {
-			n += countElements(r, depth+1)
-		}
-	}
-	return n
-}
 
 // The rest of a request body is read and discarded after the response, up to
 // these limits. Most clients send the whole request before they read: without

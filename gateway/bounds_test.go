@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/furlhq/furl/internal/clients"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
@@ -36,7 +37,7 @@ func TestDecodingStaysWithinTheEstimate(t *testing.T) {
 			list(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aa"}}`)+`]}}]}`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			estimate, parts := memoryOf([]byte(body))
+			estimate, parts := clients.MemoryOf([]byte(body))
 			if parts > maxParts {
 				return // it is not decoded
 			}
@@ -68,6 +69,6 @@ func BenchmarkMemoryOf(b *testing.B) {
 	body.WriteString(`]}`)
 	b.SetBytes(int64(body.Len()))
 	for b.Loop() {
-		memoryOf([]byte(body.String()))
+		clients.MemoryOf([]byte(body.String()))
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/furlhq/furl/gateway"
-	"github.com/furlhq/furl/internal/browsertest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
 )
 
 // A real browser's pages get no further than the headers of TestPages say: only

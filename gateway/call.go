@@ -6,41 +6,43 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
-	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
+	"github.com/furlhq/furl/wire"
 )
 
 // call observes one request to a model for metrics, traces and the log. It also
 // runs the work that remains after the response. It does not change the request.
 type call struct {
-	statusWriter            // of the client
-	g                       *Gateway
-	format                  furl.Format
-	model                   string // the catalog's name, or "other"
-	start                   time.Time
-	decode, overhead        time.Duration     // from the start until the request was decoded, and until it was ready to send
-	sentAt                  time.Time         // when the exchange was ready to send, by the wall clock
-	paused                  *pausedSession    // to be kept alive after the request
-	firstByte               time.Duration     // time to the first byte of the provider's latest response
-	x                       *session.Exchange // nil: the request is sent unchanged
-	operation               string
-	path                    string
-	responded               bool // the provider has responded
-	began                   bool // a new session was counted
-	local                   bool // furl has responded, and the request is not sent
-	trace                   requestSpan
-	received                *receivedBody
-	r                       *http.Request
-	rt                      *route
-	took                    time.Duration // until the response to the client ended
-	afterResponse, cleanups []func()      // run after the response
+	statusWriter     // of the client
+	g                *Gateway
+	format           furl.Format
+	model            string // the catalog's name, or "other"
+	start            time.Time
+	decode, overhead time.Duration      // from the start until the request was decoded, and until it was ready to send
+	sentAt           time.Time          // when the exchange was ready to send, by the wall clock
+	paused           *pausedSession     // to be kept alive after the request
+	firstByte        time.Duration      // time to the first byte of the provider's latest response
+	x                *exchange.Exchange // nil: the request is sent unchanged
+	operation        string
+	path             string
+	responded        bool // the provider has responded
+	began            bool // a new session was counted
+	recording        bool // the reply is to be recorded after the response
+	trace            requestSpan
+	received         *receivedBody
+	r                *http.Request
+	rt               *route
+	took             time.Duration // until the response to the client ended
+	cleanups         []func()      // run when all work has ended
 }
 
 type callKey struct{}
@@ -49,7 +51,7 @@ type callKey struct{}
 // context.
 func (g *Gateway) newCall(w http.ResponseWriter, r *http.Request, rt *route) (*call, *http.Request) {
 	g.inFlight.Add(1)
-	c := &call{statusWriter: statusWriter{ResponseWriter: w}, g: g, rt: rt, format: rt.codec.Format(), model: otherModel, start: time.Now(), operation: operation(rt), path: upstream.Path(r.URL)}
+	c := &call{statusWriter: statusWriter{ResponseWriter: w}, g: g, rt: rt, format: rt.codec.Format(), model: otherModel, start: time.Now(), operation: operationName(rt), path: upstream.Path(r.URL)}
 	r = c.trace.start(g, r, rt)
 	c.r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 	return c, c.r
@@ -61,9 +63,35 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 // otherModel is the metrics label of all models that are not in the catalog.
 const otherModel = "other"
 
-// decoded observes the decoded request.
-func (c *call) decoded(req *protocol.Request) {
-	c.decode = time.Since(c.start)
+// bytes returns the size of the request and of its response so far, 0 if the request was
+// not read.
+func (c *call) bytes() int64 {
+	if c.received == nil {
+		return 0
+	}
+	return int64(len(c.received.data)) + c.written
+}
+
+// receive observes the decoded request.
+func (c *call) receive(x *exchange.Exchange) {
+	switch x.Passed {
+	case session.PassedUndecoded:
+		c.g.metrics.undecoded.Inc()
+		c.g.log.Info("request sent unchanged and not recorded: it could not be decoded", "path", c.path, "error", upstream.Text(x.Err))
+	case session.PassedTooLarge:
+		c.g.metrics.undecoded.Inc()
+		c.g.log.Warn("request sent unchanged and not recorded: too many messages and blocks, or too large", "path", c.path, "bytes", len(x.Body), "max_parts", maxParts, "max_memory", maxDecoded)
+	case session.PassedAuxiliary:
+		c.g.metrics.auxiliary.Inc()
+	case session.PassedCommand:
+		c.g.log.Info("answered a command to furl", "path", c.path)
+	case session.PassedPanic:
+		c.g.logPanicError(c.path, x.Err)
+	}
+	req := x.Request()
+	if req == nil {
+		return
+	}
 	if req.Ambiguous != "" {
 		c.g.metrics.undecoded.Inc()
 	}
@@ -73,22 +101,10 @@ func (c *call) decoded(req *protocol.Request) {
 	c.trace.decoded(req, c.operation)
 }
 
-// hooks returns the hooks by which furlhttp reports to the call.
-func (c *call) hooks() furlhttp.Hooks {
-	return furlhttp.Hooks{
-		Passed: c.passed, Decoded: c.decoded,
-		Prepared:        c.prepared,
-		Shortened:       func(*session.Exchange) { c.g.metrics.recovered.Inc() },
-		ThinkingLeftOut: func(*session.Exchange) { c.g.metrics.thinking.Inc() },
-		Sent:            c.sent, Replied: c.replied,
-		Panicked: func(p any) { c.g.logPanic(c.path, p) },
-	}
-}
-
-// prepared observes the request before it is sent.
-func (c *call) prepared(x *session.Exchange) {
+// prepare observes the request before it is sent.
+func (c *call) prepare(x *exchange.Exchange) {
 	c.x, c.overhead = x, time.Since(c.start)
-	if x.Session == nil || c.rt.count {
+	if !x.Reads() {
 		return
 	}
 	key := x.Session.Info().SessionKey
@@ -97,46 +113,53 @@ func (c *call) prepared(x *session.Exchange) {
 	c.onEnd(func() { c.g.keeper.end(key, c.paused) })
 }
 
-// passed observes that the request is sent unchanged.
-func (c *call) passed(why furlhttp.Passed, err error) {
-	switch why {
-	case furlhttp.PassedUndecoded:
-		c.g.metrics.undecoded.Inc()
-		c.g.log.Info("request sent unchanged and not recorded: it could not be decoded", "path", c.path, "error", upstream.Text(err))
-	case furlhttp.PassedAuxiliary:
-		c.g.metrics.auxiliary.Inc()
-	case furlhttp.PassedCommand:
-		c.local = true
-		c.g.log.Info("answered a command to furl", "path", c.path)
-	}
-}
-
-// RoundTrip sends a request to the provider. It implements http.RoundTripper.
-func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := c.beginSession(r.Context()); err != nil {
-		return nil, err
+// post sends a body to the provider.
+func (c *call) post(ctx context.Context, body []byte) (*http.Response, error) {
+	reads := c.x != nil && c.x.Reads()
+	if reads {
+		if err := c.beginSession(ctx, c.x.Session); err != nil {
+			return nil, err
+		}
 	}
 	began := time.Now()
-	resp, err := c.rt.up.RoundTrip(c.received.asReceived(r))
+	out := c.received.request(c.r, body)
+	if reads {
+		out.Header.Set("Accept-Encoding", "identity")
+	}
+	resp, err := c.rt.up.RoundTrip(out.WithContext(ctx))
 	c.firstByte = time.Since(began)
 	if m := c.g.o.Models; m != nil && err == nil && resp.StatusCode < 300 && !c.rt.count && c.x != nil && c.x.Fit != nil {
-		m.Ask(c.rt.up, c.format, c.x.Fit.Model, r.Header)
+		m.Ask(c.rt.up, c.format, c.x.Fit.Model, out.Header)
 	}
 	return resp, err
 }
 
-// sent observes what furl changed in the request.
-func (c *call) sent(x *session.Exchange, _ error) {
-	c.g.metrics.prepared(x)
-	c.trace.prepared(x)
-	c.g.logRequest(c.r, x, c.overhead)
+// answer sends furl's own answer.
+func (c *call) answer(x *exchange.Exchange) {
+	h, l := c.Header(), x.Local
+	h.Set("Content-Type", l.ContentType)
+	h.Set("Content-Length", strconv.Itoa(len(l.Body)))
+	furlhttp.Describe(h, &x.Exchange, "")
+	c.WriteHeader(l.Status)
+	_, _ = c.Write(l.Body) // fails only if the client has disconnected
+}
+
+// sent observes what furl changed in the request, once the provider has responded.
+func (c *call) sent() {
+	c.g.metrics.prepared(&c.x.Exchange)
+	c.trace.prepared(&c.x.Exchange)
+	c.g.logRequest(c.r, &c.x.Exchange, c.overhead)
+}
+
+// relay sends the provider's response to the client.
+func (c *call) relay(resp *http.Response) {
+	c.responseStarted(resp)
+	resp.Body = &cutBody{ReadCloser: resp.Body, ctx: c.r.Context(), client: &c.statusWriter, stream: wire.IsStream(resp.Header.Get("Content-Type")), cutOff: func(err error) []byte { return c.g.cutOff(c.r, c.rt, err) }}
+	c.g.relay(&c.statusWriter, resp)
 }
 
 // responseStarted observes the first byte of the provider's response.
 func (c *call) responseStarted(resp *http.Response) {
-	if c.local {
-		return
-	}
 	c.responded = true
 	c.g.metrics.firstByte.WithLabelValues(string(c.format)).Observe(c.firstByte.Seconds())
 	c.trace.firstByte(c.firstByte)
@@ -146,33 +169,39 @@ func (c *call) responseStarted(resp *http.Response) {
 }
 
 // failed writes the response to the client when the provider sent none.
-func (c *call) failed(w http.ResponseWriter, err error) {
+func (c *call) failed(err error) {
 	c.trace.failed(err)
 	if c.x != nil {
-		furlhttp.Describe(w.Header(), c.x, c.r.Header.Get(furlhttp.HeaderSession))
-		w.Header().Add("Server-Timing", c.timing())
+		furlhttp.Describe(c.Header(), &c.x.Exchange, c.r.Header.Get(furlhttp.HeaderSession))
+		c.Header().Add("Server-Timing", c.timing())
 	}
-	if errors.Is(err, furlhttp.ErrRecall) || errors.Is(err, furlhttp.ErrUnrecorded) && c.x != nil && c.x.Committed {
+	if errors.Is(err, exchange.ErrRecall) || errors.Is(err, exchange.ErrUnrecorded) && c.x != nil && c.x.Committed {
 		c.g.metrics.unrecorded.Inc()
 	}
-	c.g.fail(w, c.r, c.rt, err)
+	c.g.fail(c, c.r, c.rt, err)
 }
 
-// replied observes a reply, and starts a summary if one is due.
-func (c *call) replied(x *session.Exchange, r furlhttp.Reply) {
-	m := c.g.metrics
-	if r.DecodeErr != nil {
-		m.unread.Inc()
+// record records the last reply, observes all of them, and starts a summary if one is due.
+func (c *call) record() {
+	x, m := c.x, c.g.metrics
+	x.Finish()
+	for i := range x.Replies {
+		r := &x.Replies[i]
+		if r.DecodeErr != nil {
+			m.unread.Inc()
+			c.g.logPanicError(c.path, r.DecodeErr)
+		}
+		if r.RecordErr != nil {
+			m.unrecorded.Inc()
+		}
+		m.recalls.Add(float64(r.Recalls))
+		m.replied(c.model, r.Fit, r.Reply)
+		c.trace.replied(r.Fit, r.Reply)
 	}
-	if r.RecordErr != nil {
-		m.unrecorded.Inc()
-	}
-	m.recalls.Add(float64(r.Recalls))
-	m.replied(c.model, r.Fit, r.Reply)
-	c.trace.replied(r.Fit, r.Reply)
-	if r.Last && r.RecordErr == nil {
-		c.g.summarize(c.r, c.rt, x, r.Reply)
-		c.paused = c.pausedAfter(x, r.Reply)
+	if n := len(x.Replies); n > 0 && x.Replies[n-1].RecordErr == nil {
+		last := x.Replies[n-1].Reply
+		c.g.summarize(c.r, c.rt, &x.Exchange, last)
+		c.paused = c.pausedAfter(&x.Exchange, last)
 	}
 }
 
@@ -264,10 +293,6 @@ func (g *Gateway) waitBriefly(ctx context.Context) {
 // ends. A client receives the end of a reply a moment before it is recorded.
 func (g *Gateway) Wait(ctx context.Context) { g.background.wait(ctx) }
 
-// runAfterResponse runs f once the response to the client has ended. Functions
-// run in the order they were added, before those of onEnd.
-func (c *call) runAfterResponse(f func()) { c.afterResponse = append(c.afterResponse, f) }
-
 // onEnd runs f when all work of the request has ended. Functions run in
 // reverse order, like deferred ones.
 func (c *call) onEnd(f func()) { c.cleanups = append(c.cleanups, f) }
@@ -283,16 +308,14 @@ func (c *call) end() {
 		}
 		c.g.log.Info("request failed", "path", c.path, "status", c.status, "by", by, "model", c.model, "took", c.took)
 	}
-	if len(c.afterResponse) == 0 {
+	if !c.recording {
 		c.finish()
 		return
 	}
 	c.g.background.run(func() {
 		defer c.finish()
 		defer c.g.recoverAfter(c.path)
-		for i := 0; i < len(c.afterResponse); i++ { // a function may add another
-			c.afterResponse[i]()
-		}
+		c.record()
 	})
 }
 
@@ -303,6 +326,7 @@ func (c *call) finish() {
 		c.g.inFlight.Add(-1)
 		c.trace.end(c.status)
 		c.g.metrics.ended(string(c.format), c.model, c.status, c.took)
+		c.g.metrics.recoveries(c.x)
 	}()
 	for _, f := range c.cleanups {
 		defer f()

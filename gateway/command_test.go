@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 )
@@ -210,6 +212,8 @@ func TestA4HostileCommands(t *testing.T) {
 	const reminder = "<system-reminder>\nUse Go.\n</system-reminder>"
 	for name, tc := range map[string]struct {
 		messages []string
+		headers  []string
+		bare     bool // the request has no tools
 		answered bool
 		want     string // the messages that are sent; "": as given
 	}{
@@ -225,6 +229,16 @@ func TestA4HostileCommands(t *testing.T) {
 		"two commands":                   {messages: []string{parts("user", on, on)}},
 		"other case":                     {messages: []string{text("user", "furl: rolling-context ON")}},
 		"a result":                       {messages: []string{text("user", "Go."), call, result(on)}},
+		"without tools":                  {messages: []string{text("user", on)}, bare: true},
+		"output as text":                 {messages: []string{text("user", "Go."), text("assistant", "```\ncat notes\n```"), text("user", on)}, bare: true},
+		"tools in the history":           {messages: []string{text("user", "Go."), call, result("x"), text("assistant", "Yes."), text("user", on)}, bare: true, answered: true},
+		"after another message":          {messages: []string{text("user", "Go."), text("user", on)}},
+		"after a result of its own":      {messages: []string{text("user", "Go."), call, result("x"), text("user", on)}},
+		"after a reminder of its own":    {messages: []string{text("user", reminder), text("user", on)}, answered: true},
+		"after an answer":                {messages: []string{text("user", "Go."), text("assistant", "Yes."), text("user", on)}, answered: true},
+		"of claude code's sub-agent":     {messages: []string{text("user", on)}, headers: []string{"X-Claude-Code-Agent-Id", "a1"}},
+		"of codex's sub-agent":           {messages: []string{text("user", on)}, headers: []string{"X-Openai-Subagent", "collab_spawn"}},
+		"of a thread of the session":     {messages: []string{text("user", on)}, headers: []string{"Session-Id", "s1", "Thread-Id", "t2"}},
 		"with a result":                  {messages: []string{text("user", "Go."), call, both}},
 		"the model's words":              {messages: []string{text("user", "Go."), text("assistant", on), text("user", "Why?")}},
 		"an answer without command":      {messages: []string{text("user", "Go."), text("assistant", answer), text("user", "Why?")}},
@@ -240,10 +254,14 @@ func TestA4HostileCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			st := newFixture(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 1})}, &session.Options{Commands: new(true)}, nil)
 			body := func(messages string) string {
-				return `{"model":"claude-sonnet-4-5","max_tokens":1000,"messages":[` + messages + `],"tools":[{"name":"bash","input_schema":{"type":"object"}}]}`
+				tools := `,"tools":[{"name":"bash","input_schema":{"type":"object"}}]`
+				if tc.bare {
+					tools = ""
+				}
+				return `{"model":"claude-sonnet-4-5","max_tokens":1000,"messages":[` + messages + `]` + tools + `}`
 			}
 			given := strings.Join(tc.messages, ",")
-			resp, out := st.post(t, "/v1/messages", []byte(body(given)))
+			resp, out := st.post(t, "/v1/messages", []byte(body(given)), tc.headers...)
 			if resp.StatusCode != 200 {
 				t.Fatalf("%d %s", resp.StatusCode, out)
 			}
@@ -306,10 +324,13 @@ func TestA4CommandWithoutEffect(t *testing.T) {
 // Where the provider stores the history, the answer's id is furl's own, and a request
 // that continues from it continues from the response before.
 func TestA4CommandsWithStoredHistory(t *testing.T) {
-	st := newFixture(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 1}), NoAuth: true}, &session.Options{Commands: new(true)}, nil)
+	done := sim.PlayerFunc(func(context.Context, *protocol.Request) (sim.Reply, error) {
+		return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindText, Text: "Done."}}}, nil
+	})
+	st := newFixture(t, &sim.Options{Player: done, NoAuth: true}, &session.Options{Commands: new(true)}, nil)
 	ask := func(previous string, input ...string) (status int, id, text string) {
 		t.Helper()
-		req := map[string]any{"model": "gpt-5", "store": true}
+		req := map[string]any{"model": "gpt-5", "store": true, "tools": []any{map[string]any{"type": "function", "name": "bash", "parameters": map[string]any{"type": "object"}}}}
 		if previous != "" {
 			req["previous_response_id"] = previous
 		}
@@ -357,7 +378,7 @@ func TestA4CommandsWithStoredHistory(t *testing.T) {
 	if _, id, text := ask(real, "Some words.", "/rolling-context on"); strings.HasPrefix(id, "resp_furl") {
 		t.Errorf("the provider would miss a message: %s", text)
 	}
-	_, lost, _ := ask("", "Some words.", "/rolling-context on")
+	_, lost, _ := ask("", "<environment_context>x</environment_context>", "/rolling-context on")
 	if status, _, text := ask(lost, "And now?"); status != 400 || !strings.Contains(text, "previous_response_not_found") {
 		t.Errorf("%d %s", status, text)
 	}

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/furlhttp"
-	"github.com/furlhq/furl/internal/access"
+	"github.com/furlhq/furl/internal/clients"
 	"github.com/furlhq/furl/internal/fit"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire"
@@ -23,10 +23,11 @@ import (
 // withBody returns a handler for a request of furl's API whose body is as large as a
 // request to a model: it counts toward the limits of the tenant, the memory for bodies and
 // the concurrent requests as one of these.
-func (g *Gateway) withBody(h func(c *call, r *http.Request, body []byte) (any, error)) http.HandlerFunc {
+func withBody[T any](g *Gateway, h func(c *call, r *http.Request, body []byte) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{statusWriter: statusWriter{ResponseWriter: w}, g: g, rt: &route{}, start: time.Now()}
 		r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+		c.r = r
 		g.inFlight.Add(1)
 		defer func() {
 			for _, f := range c.cleanups {
@@ -34,10 +35,10 @@ func (g *Gateway) withBody(h func(c *call, r *http.Request, body []byte) (any, e
 			}
 			g.inFlight.Add(-1)
 		}()
-		g.jsonHandler(func(*http.Request) (any, error) {
+		answer(g, func(*http.Request) (value T, err error) {
 			body, err := g.admitBody(c, r)
 			if err != nil {
-				return nil, err
+				return value, err
 			}
 			return h(c, r, body)
 		})(c, r.Clone(r.Context())) // its limit of the body is smaller
@@ -46,35 +47,32 @@ func (g *Gateway) withBody(h func(c *call, r *http.Request, body []byte) (any, e
 
 // admitBody reads the body of a request if the limits allow it.
 func (g *Gateway) admitBody(c *call, r *http.Request) ([]byte, error) {
-	tenant := identityOf(r.Context()).Tenant
-	if g.o.Limits != nil {
-		end, err := g.usage.Begin(g.o.Now(), tenant, g.o.Limits.Of(tenant))
-		if limit, ok := errors.AsType[*access.LimitError](err); ok {
-			return nil, &statusError{http.StatusTooManyRequests, errors.New(g.limited(c.Header(), limit).Message)}
-		}
-		c.onEnd(end)
+	end, refusal := g.begin(c.Header(), r)
+	if refusal != nil {
+		return nil, &statusError{refusal.Status, errors.New(refusal.Message)}
 	}
+	c.onEnd(func() { end(c.bytes()) })
 	received, err := g.readBody(c, r)
 	if err != nil {
 		return nil, err
 	}
-	size := int64(len(received.data))
-	c.onEnd(func() { g.counts(tenant, size+c.written) })
+	c.received = received
 	select {
 	case g.slots <- struct{}{}:
 		c.onEnd(func() { <-g.slots })
 	default:
 		return nil, &statusError{http.StatusServiceUnavailable, errors.New("too many concurrent requests; try again later")}
 	}
-	c.onEnd(g.inFlightByTenant.begin(tenant))
+	c.onEnd(g.inFlightByTenant.begin(tenantOf(g.admissionOf(r))))
 	return received.data, nil
 }
 
 // reserveParts acquires the memory of the decoded form of a request to a model, or of an object
 // with its messages, until the call ends.
 func (g *Gateway) reserveParts(r *http.Request, body []byte) error {
-	ok, err := g.reserveDecoded(r.Context(), body)
-	if err == nil && !ok {
+	n, parts := clients.MemoryOf(body)
+	err := g.reserveDecoded(r.Context(), n, parts)
+	if errors.Is(err, clients.ErrTooLarge) {
 		err = &statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("the request has more than %d parts, or needs too much memory", maxParts)}
 	}
 	return err
@@ -84,7 +82,7 @@ func (g *Gateway) reserveParts(r *http.Request, body []byte) error {
 const maxFitRest = 64 << 10
 
 // fitBody serves POST /furl/v1/fit.
-func (g *Gateway) fitBody(c *call, r *http.Request, data []byte) (any, error) {
+func (g *Gateway) fitBody(c *call, r *http.Request, data []byte) (rawJSON, error) {
 	var in struct {
 		Body    json.RawMessage `json:"body"`
 		Format  furl.Format     `json:"format"`
@@ -132,8 +130,10 @@ func (g *Gateway) fitBody(c *call, r *http.Request, data []byte) (any, error) {
 	}
 	if in.Session != "" {
 		q.Began = func(x *session.Exchange) error {
-			c.x = x
-			return limitReached(c.beginSession(r.Context()))
+			if x.Session == nil {
+				return nil
+			}
+			return limitReached(c.beginSession(r.Context(), x.Session))
 		}
 	}
 	out, err := fit.Fit(r.Context(), g.sessionsOf(r), q)
@@ -170,15 +170,21 @@ func cutField(object []byte, field string) (value, rest []byte) {
 
 // limitReached returns the error of the API for a session beyond the limit of a tenant.
 func limitReached(err error) error {
-	if e, ok := errors.AsType[*furlhttp.RefusedError](err); ok {
-		return &statusError{e.Refusal.Status, errors.New(e.Refusal.Message)}
+	if e, ok := errors.AsType[*protocol.Refusal](err); ok {
+		return &statusError{e.Status, errors.New(e.Message)}
 	}
 	return err
 }
 
+type appended struct {
+	Head    furl.Seq       `json:"head"`
+	Records []furl.Seq     `json:"records"`
+	Session furl.SessionID `json:"session"`
+}
+
 // appendMessages serves POST /furl/v1/sessions/{id}/append: it adds messages to a session
 // without a provider, and creates it if it does not exist.
-func (g *Gateway) appendMessages(c *call, r *http.Request, data []byte) (any, error) {
+func (g *Gateway) appendMessages(c *call, r *http.Request, data []byte) (*appended, error) {
 	var in struct {
 		Messages []json.RawMessage `json:"messages"`
 		Format   furl.Format       `json:"format"`
@@ -194,7 +200,7 @@ func (g *Gateway) appendMessages(c *call, r *http.Request, data []byte) (any, er
 		return nil, badRequest("missing field messages: a list of messages, or of items of Responses")
 	}
 	all := g.sessionsOf(r)
-	s, err := findSession(r, all)
+	s, err := g.findSession(r, all)
 	if id := furl.SessionID(r.PathValue("id")); errors.Is(err, storage.ErrNoSession) && storage.ValidID(id) {
 		s, err = all.CreateAs(id, storage.Meta{Format: in.Format}), nil
 	}
@@ -206,8 +212,7 @@ func (g *Gateway) appendMessages(c *call, r *http.Request, data []byte) (any, er
 	if api == nil {
 		return nil, badRequest("missing or unknown format %.40q: expected %s, %s or %s", format, furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses)
 	}
-	c.x = &session.Exchange{Session: s}
-	if err := limitReached(c.beginSession(r.Context())); err != nil {
+	if err := limitReached(c.beginSession(r.Context(), s)); err != nil {
 		return nil, err
 	}
 	msgs := make([]*furl.Message, len(in.Messages))
@@ -232,5 +237,5 @@ func (g *Gateway) appendMessages(c *call, r *http.Request, data []byte) (any, er
 	for i := range records {
 		seqs[i] = records[i].Seq
 	}
-	return map[string]any{"session": s.ID(), "records": seqs, "head": s.Head()}, nil
+	return &appended{s.Head(), seqs, s.ID()}, nil
 }

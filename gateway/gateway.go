@@ -1,9 +1,9 @@
 // Package gateway is an HTTP gateway between an agent and its provider: an
 // http.Handler that any agent can use by changing its base URL.
 //
-// It authorizes and routes requests in front of a reverse proxy. Requests to
-// models go through package furlhttp, which records them and reduces their
-// context. Other requests are forwarded unchanged. The gateway also serves furl's
+// It authorizes and routes requests. Requests to models go through package
+// internal/exchange, which records them and reduces their context. Other requests are
+// forwarded unchanged by a reverse proxy. The gateway also serves furl's
 // API under /furl/v1.
 package gateway
 
@@ -17,12 +17,14 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/admission"
 	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/origin"
 	"github.com/furlhq/furl/protocol"
@@ -98,9 +100,9 @@ type Options struct {
 	ClientCertRequired bool
 	// Limits are what each tenant may use. If nil, there are none.
 	Limits *LimitSet
-	// Audit is where accesses are written down. If nil, they are not.
+	// Audit records accesses. If nil, they are not recorded.
 	Audit AuditLog
-	// AuditRequired refuses requests whose access cannot be written down.
+	// AuditRequired refuses requests whose access cannot be recorded.
 	AuditRequired bool
 	// TenantSecret keys the hash that names a tenant, so that the store holds no
 	// key or credential. If empty, all users are one tenant. If set, requests
@@ -205,7 +207,7 @@ type ModelsAPI interface {
 type Gateway struct {
 	sessions *session.Sessions
 	up       Upstreams
-	guard    *guard
+	guard    *admission.Guard // nil: nothing is configured that is about clients
 	o        Options
 	log      *slog.Logger
 	mux      *http.ServeMux
@@ -249,6 +251,7 @@ func (g *Gateway) init() error {
 	if g.up == (Upstreams{}) && g.o.Page == nil {
 		return ErrNoUpstream
 	}
+	g.o.Hosts, g.o.Origins = slices.Clone(g.o.Hosts), slices.Clone(g.o.Origins)
 	for _, o := range g.o.Origins {
 		if err := origin.Check(o); err != nil {
 			return fmt.Errorf("invalid origin: %w", err)
@@ -266,10 +269,13 @@ func (g *Gateway) init() error {
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
-	if err := g.o.validateTenancy(); err != nil {
+	var err error
+	if g.guard, err = g.newGuard(); err != nil {
 		return err
 	}
-	g.guard = newGuard(&g.o)
+	if g.guard != nil {
+		g.o.TenantBy = g.guard.TenantBy() // with its default
+	}
 	g.proxy = g.newProxy()
 	g.slots = make(chan struct{}, g.o.MaxRequests)
 	return nil
@@ -313,7 +319,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			g.serve(w, r)
 			return
 		}
-		g.admitPage(w, withoutLogin(r), g.serve)
+		g.admitPage(w, r, g.serve)
 	})
 }
 
@@ -335,6 +341,14 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 func (g *Gateway) logPanic(path string, p any) {
 	g.metrics.panics.Inc()
 	g.log.Error("furl panicked", "path", path, "panic", upstream.Panicked(p), "stack", string(debug.Stack()))
+}
+
+// logPanicError logs and counts an error if it is a panic.
+func (g *Gateway) logPanicError(path string, err error) {
+	if p, ok := errors.AsType[*session.PanicError](err); ok {
+		g.metrics.panics.Inc()
+		g.log.Error("furl panicked", "path", path, "panic", p.Text, "stack", string(p.Stack))
+	}
 }
 
 // recoverRequest is deferred around a request. It recovers panics, because the

@@ -160,7 +160,7 @@ func TestReboundPages(t *testing.T) {
 	}
 }
 
-// A request of more parts than furl deals with goes on as it came.
+// A request of more parts than furl handles is sent unchanged.
 func TestTooManyParts(t *testing.T) {
 	st := newFixture(t, &sim.Options{Window: 10_000_000}, nil, nil)
 	body := []byte(`{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, 50_000) + `{"role":"user","content":"y"}]}`)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/furlhq/furl/internal/procstat"
+	"github.com/furlhq/furl/internal/dev/procstat"
 )
 
 // huge makes the first request of a conversation, of about so many bytes.

@@ -1,11 +1,9 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,11 +13,11 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/internal/keepalive"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
-	"github.com/furlhq/furl/wire"
 )
 
 // With Options.KeepAlive, the gateway keeps the prompt cache of a session alive while
@@ -250,6 +248,9 @@ func (g *Gateway) ping(ctx context.Context, p *pausedSession) {
 	if continuedElsewhere(s, p.start) {
 		return // the gateway of the latest request sends the pings
 	}
+	if len(s.Info().Redactions) > 0 {
+		return // the request may have what was redacted
+	}
 	k.sent.Add(1)
 	usage, err := p.send(ctx)
 	g.recordPing(ctx, s, p, at, usage)
@@ -343,21 +344,15 @@ func (e *pingRefusedError) Error() string {
 
 // send sends a ping and returns its usage. The reply has no content.
 func (p *pausedSession) send(ctx context.Context) (furl.Usage, error) {
-	body := p.body
-	out := (&http.Request{Method: http.MethodPost, URL: p.url, Header: p.header, ContentLength: int64(len(body))}).WithContext(ctx)
-	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	out.Body, _ = out.GetBody()
-	resp, err := p.rt.up.RoundTrip(out)
+	x := exchange.Plain(p.rt.codec, p.name, p.body)
+	resp, err := x.Send(ctx, exchange.SendOptions{Post: p.rt.postTo(p.url, p.header)})
 	if err != nil {
 		return furl.Usage{}, err
 	}
-	defer func() { _ = resp.Body.Close() }()
-	reader := wire.NewReplyReader(p.rt.codec, resp.StatusCode, resp.Header.Get("Content-Type"))
-	_, err = io.Copy(reader, io.LimitReader(resp.Body, maxPingReply))
-	reply, unread := reader.Reply(err)
+	reply, cut, unread := x.Read(resp, maxPingReply, nil)
 	switch {
-	case err != nil:
-		return reply.Usage, err
+	case cut != nil:
+		return reply.Usage, cut
 	case resp.StatusCode >= 300 && reply.Refusal != nil:
 		return reply.Usage, &pingRefusedError{resp.StatusCode, reply.Refusal.Type}
 	case resp.StatusCode >= 300:
@@ -372,6 +367,9 @@ func (c *call) pausedAfter(x *session.Exchange, reply *protocol.Reply) *pausedSe
 	most := g.pingsFor(c.r)
 	if most == 0 || g.draining.Load() || x.Session == nil || x.Fit == nil || x.Dry || x.AskNothing || c.sentAt.IsZero() || !reply.Complete || reply.Refusal != nil {
 		return nil
+	}
+	if len(x.Session.Info().Redactions) > 0 {
+		return nil // the client may still send what was redacted
 	}
 	if u := reply.Usage; u.CacheRead+u.CacheWrite+u.CacheWrite1h == 0 {
 		return nil // nothing is cached

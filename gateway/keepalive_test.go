@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -531,4 +532,35 @@ func TestKeepAliveChangesNoRequest(t *testing.T) {
 			t.Errorf("policy %s: %d and %d requests, or their bodies differ", policy, len(sent[0]), len(sent[1]))
 		}
 	}
+}
+
+// A session that was redacted, also by another process, is not kept alive: its last request
+// may have what was redacted.
+func TestKeepAliveSendsNothingRedacted(t *testing.T) {
+	pause(t, sim.Options{}, session.Options{Policy: "none"}, gateway.Options{KeepAlive: 4}, func(t *testing.T, st *pausing) {
+		redact := func(pattern string) {
+			t.Helper()
+			for info, err := range st.sessions.Store().Sessions(t.Context(), "", storage.SessionQuery{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				rep, err := session.Redact(t.Context(), st.sessions.Store(), info.SessionKey, session.Redaction{Patterns: []*regexp.Regexp{regexp.MustCompile(pattern)}, By: furl.Person})
+				if err != nil || rep.Found == 0 {
+					t.Fatalf("%+v, %v", rep, err)
+				}
+			}
+		}
+		st.ask(t, 15_000)
+		if n, _ := st.gateway.Held(); n != 1 {
+			t.Fatalf("%d requests are held, want 1", n)
+		}
+		redact("word $")
+		time.Sleep(30 * time.Minute)
+		if pings, _ := st.pings(); len(pings) != 0 {
+			t.Fatalf("%d pings with what was redacted", len(pings))
+		}
+		st.released(t, "after the redaction")
+		st.ask(t, 15_000) // the client still sends it
+		st.released(t, "with a redacted message")
+	})
 }

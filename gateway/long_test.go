@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl/gateway"
-	"github.com/furlhq/furl/internal/procstat"
+	"github.com/furlhq/furl/internal/dev/procstat"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/upstream"

@@ -16,8 +16,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/internal/exchange"
-	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/internal/sse"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -13,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/exchange"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
@@ -193,6 +192,16 @@ func (m *metrics) prepared(x *session.Exchange) {
 	}
 }
 
+// recoveries counts what an exchange has recovered from. x may be nil.
+func (m *metrics) recoveries(x *exchange.Exchange) {
+	if x != nil && x.Recovered != nil {
+		m.recovered.Inc()
+	}
+	if x != nil && x.ThinkingLeftOut {
+		m.thinking.Inc()
+	}
+}
+
 // stageLabel returns the label of a stage, bounded because other programs can
 // define stages.
 func stageLabel(stage string) string {
@@ -201,7 +210,7 @@ func stageLabel(stage string) string {
 }
 
 // replied counts the usage and the costs of a reply.
-func (m *metrics) replied(model string, sent *session.Fit, reply *protocol.Reply) {
+func (m *metrics) replied(model string, sent *policy.Fit, reply *protocol.Reply) {
 	for _, p := range reply.Passes.All(reply.Usage) {
 		u := p.Usage
 		for kind, n := range map[string]int{
@@ -237,7 +246,7 @@ func (m *metrics) replied(model string, sent *session.Fit, reply *protocol.Reply
 }
 
 // spentOn returns why a request cost more than without furl.
-func spentOn(sent *session.Fit) string {
+func spentOn(sent *policy.Fit) string {
 	if sent.HourCache && len(sent.Plan.Reductions) == 0 {
 		return "cache_1h"
 	}
@@ -252,19 +261,4 @@ func (m *metrics) ended(format, model string, status int, took time.Duration) {
 	}
 	m.requests.WithLabelValues(format, model, class).Inc()
 	m.requestTime.WithLabelValues(format).Observe(took.Seconds())
-}
-
-// admitted counts the decision about a request.
-func (m *metrics) admitted(who *Identity, err error) {
-	result := "accepted"
-	if e, ok := errors.AsType[*access.EndedError](err); ok {
-		result = e.Reason
-	} else if err != nil {
-		result = "refused"
-	}
-	client := who.Label()
-	if client == "" {
-		client = "unknown"
-	}
-	m.clients.WithLabelValues(client, result).Inc()
 }

@@ -1,12 +1,12 @@
 package gateway
 
 import (
-	"io"
+	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/furlhq/furl/furlhttp"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
@@ -22,21 +22,19 @@ func (g *Gateway) serveModel(w http.ResponseWriter, r *http.Request, rt *route) 
 		return
 	}
 	c.r = r
-	end, ok := g.begin(c, r, rt)
-	if !ok {
+	end, refusal := g.begin(c.Header(), r)
+	if refusal != nil {
+		g.refuse(c, rt, refusal)
 		return
 	}
-	c.onEnd(end)
-	tenant := identityOf(r.Context()).Tenant
+	c.onEnd(func() { end(c.bytes()) })
 	received, err := g.readBody(c, r)
 	if err != nil {
 		g.refuse(c, rt, refusalOf(err))
 		return
 	}
 	c.received = received
-	body, header := received.data, received.header
-	size := int64(len(body))
-	c.onEnd(func() { g.counts(tenant, size+c.written) })
+	header := received.header
 	// The slot is taken after the body is read, so that clients that never send
 	// their body do not use up the slots.
 	select {
@@ -49,55 +47,76 @@ func (g *Gateway) serveModel(w http.ResponseWriter, r *http.Request, rt *route) 
 	sessions := g.sessionsOf(r)
 	c.onEnd(g.inFlightByTenant.begin(sessions.Tenant()))
 	c.trace.inject(r.Context(), header)
-	transport, err := g.transport(c, r, sessions, body)
-	if err != nil {
-		g.refuse(c, rt, refusalOf(err))
-		return
+	r.Header, r.ContentLength = header, int64(len(received.data))
+	if resp, err := g.exchange(c, r, sessions); err != nil {
+		c.failed(err)
+	} else if resp != nil {
+		c.relay(resp)
 	}
-	r.Header = header
-	r.ContentLength = int64(len(body))
-	g.forward(&c.statusWriter, r, &forwarding{
-		transport: transport, body: body, responseStarted: c.responseStarted, failed: c.failed,
-		cutOff: func(err error) []byte { return g.cutOff(r, rt, err) },
-	})
 }
 
-// transport returns the transport of a request: furlhttp, or the upstream if the
-// request is sent unchanged.
-func (g *Gateway) transport(c *call, r *http.Request, sessions *session.Sessions, body []byte) (http.RoundTripper, error) {
-	if on, _ := strconv.ParseBool(r.Header.Get(furlhttp.HeaderBypass)); on {
-		g.metrics.bypassed.Inc()
-		if !g.tryReserveDecoded(r.Context(), body) {
-			return c, nil
-		}
-		return furlhttp.New(sessions, &furlhttp.Options{Base: c, MaxBody: g.o.MaxBody, Hooks: c.hooks(), Logger: g.log}), nil
+// exchange sends a request to its provider, with the reductions of its session, and
+// returns the response for the client, nil if furl has answered the request itself.
+func (g *Gateway) exchange(c *call, r *http.Request, sessions *session.Sessions) (*http.Response, error) {
+	ctx, body := r.Context(), c.received.data
+	if furlhttp.IsTrue(r.Header, furlhttp.HeaderBypass) {
+		return g.bypass(c, r, sessions)
 	}
-	ok, err := g.reserveDecoded(r.Context(), body)
+	begun := time.Since(c.start)
+	x, err := exchange.Of(sessions).Receive(ctx, &exchange.Received{
+		API: c.rt.codec, Path: r.URL.Path, Count: c.rt.count, Body: body, PassThreads: g.o.PassThreads,
+		Hints:   func(req *protocol.Request) protocol.Hints { return furlhttp.HintsOf(r.Header.Get, req) },
+		Reserve: func(n int64, parts int) error { return g.reserveDecoded(ctx, n, parts) },
+	}, g.beginOptions(c, r))
+	if e, ok := errors.AsType[*statusError](err); ok { // no memory
+		g.refuse(c, c.rt, refusalOf(e))
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
-		g.metrics.undecoded.Inc()
-		g.log.Warn("request sent unchanged and not recorded: too many messages and blocks, or too large", "path", upstream.Path(r.URL), "bytes", len(body), "max_parts", maxParts, "max_memory", maxDecoded)
-		return c, nil
+	c.decode = begun + x.Took.Decode
+	c.receive(x)
+	switch {
+	case x.Local != nil:
+		c.answer(x)
+		return nil, nil
+	case x.Passed != 0:
+		return c.post(ctx, x.Body)
 	}
-	return furlhttp.New(sessions, &furlhttp.Options{
-		Base: c, Recall: g.o.Recall, PassThreads: g.o.PassThreads, DryRun: g.o.DryRun, HourCache: g.hourCache(r), MaxBody: g.o.MaxBody, Finish: g.o.Finish,
+	c.prepare(x)
+	resp, err := x.Send(ctx, exchange.SendOptions{Post: c.post, Finish: g.o.Finish, Later: true})
+	c.sent()
+	if err != nil {
+		return nil, err
+	}
+	furlhttp.Describe(resp.Header, &x.Exchange, r.Header.Get(furlhttp.HeaderSession))
+	resp, err = x.Relay(resp)
+	c.recording = x.Reads()
+	return resp, err
+}
+
+// bypass sends a request unchanged. Nothing hides the images in it that the provider
+// refuses, so a note says that there are some.
+func (g *Gateway) bypass(c *call, r *http.Request, sessions *session.Sessions) (*http.Response, error) {
+	g.metrics.bypassed.Inc()
+	resp, err := c.post(r.Context(), c.received.data)
+	if err == nil && g.tryReserveDecoded(r.Context(), c.received.data) {
+		furlhttp.DescribeBypass(resp.Header, sessions, c.rt.codec, c.received.data)
+	}
+	return resp, err
+}
+
+func (g *Gateway) beginOptions(c *call, r *http.Request) exchange.BeginOptions {
+	o := exchange.BeginOptions{
+		Recall: exchange.KeepRecall, DryRun: g.o.DryRun || furlhttp.IsTrue(r.Header, furlhttp.HeaderDryRun), HourCache: g.hourCache(r),
 		HoldBilling: g.o.HoldBilling && c.rt.up.Vendor() != upstream.Anthropic,
-		Background:  c.runAfterResponse, Hooks: c.hooks(), Logger: g.log,
-	}), nil
+	}
+	if g.o.Recall {
+		o.Recall = exchange.OfferRecall
+	}
+	return o
 }
-
-// requestBody is the body of a request, in memory.
-type requestBody struct {
-	io.Reader
-	data []byte
-}
-
-// Bytes returns the body. It saves furlhttp a copy.
-func (b *requestBody) Bytes() []byte { return b.data }
-
-func (b *requestBody) Close() error { return nil }
 
 // timing returns the value of the Server-Timing header: the time that furl took
 // before the request was sent, its stages, and the time to the first byte of the
@@ -108,7 +127,7 @@ func (c *call) timing() string {
 	if c.decode > 0 {
 		t.add("decode", c.decode)
 	}
-	for name, d := range stagesOf(c.x) {
+	for name, d := range stagesOf(&c.x.Exchange) {
 		t.add(name, d)
 	}
 	if c.firstByte > 0 {

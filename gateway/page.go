@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/furlhq/furl/internal/admission"
 	"github.com/furlhq/furl/session"
 )
 
@@ -66,7 +67,7 @@ func (g *Gateway) forPage(r *http.Request) bool {
 // be one for the provider, unless it is that of a proxy in front of the gateway.
 func browses(r *http.Request) bool {
 	h := withoutProxyLogin(r).Header.Clone()
-	h.Del(clientKeyHeader)
+	h.Del(admission.KeyHeader)
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && acceptsHTML(r) && !hasCredential(h)
 }
 
@@ -104,9 +105,9 @@ func (g *Gateway) forVisitors(h http.HandlerFunc) http.HandlerFunc {
 		}
 		guardPage(w.Header())
 		w.Header().Set("Cache-Control", "no-store")
-		err := g.guard.checkHost(r)
+		err := g.checkHost(r)
 		if err == nil {
-			err = g.guard.checkVisit(r)
+			err = g.checkVisit(r)
 		}
 		if err != nil {
 			g.pageError(w, r, http.StatusForbidden, err.Error())
@@ -149,7 +150,7 @@ func (g *Gateway) asset(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	guardPage(w.Header())
-	if err := g.guard.checkVisit(r); err != nil {
+	if err := g.checkVisit(r); err != nil {
 		g.pageError(w, r, http.StatusForbidden, err.Error())
 		return
 	}
@@ -162,20 +163,14 @@ func (g *Gateway) visit(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
-	v, err := g.guard.visitor(r, visitScope(r))
-	g.metrics.admitted(&v.Identity, err)
-	entry, failure := g.audited(r, &v.Identity, visitScope(r), err)
-	if err == nil {
-		err = failure
-	}
+	a, err := g.visitor(r)
 	if err != nil {
 		g.turnAway(w, r, err)
 		return
 	}
 	g.waitBriefly(r.Context())
-	g.serveAudited(entry, w, func(w http.ResponseWriter) {
-		g.o.Page.ServePage(w, r, Visit{Sessions: g.sessions.For(v.Tenant), Compactor: g.compactorFor(), LoggedIn: v.loggedIn})
-	})
+	v := Visit{Sessions: g.sessions.For(tenantOf(a)), Compactor: g.compactorFor(), LoggedIn: a != nil && a.LoggedIn}
+	serveAdmitted(a, w, func(w http.ResponseWriter) { g.o.Page.ServePage(w, r, v) })
 }
 
 // pageError writes an error of the page: an HTML document for browsers, JSON for other
@@ -194,7 +189,7 @@ func (g *Gateway) pageError(w http.ResponseWriter, r *http.Request, status int, 
 // with a key that it is none, or if no key is required. Pages of gateway.origins are
 // other sites here. They may link to the page: a browser shows what it is linked to
 // only to its user.
-func (g *guard) checkVisit(r *http.Request) error {
+func (g *Gateway) checkVisit(r *http.Request) error {
 	origins, sites := r.Header.Values("Origin"), r.Header.Values("Sec-Fetch-Site")
 	if len(origins) > 1 || len(sites) > 1 {
 		return errors.New("requests with more than one Origin or Sec-Fetch-Site header are refused")
@@ -215,10 +210,10 @@ func (g *guard) checkVisit(r *http.Request) error {
 		}
 	}
 	safe := r.Method == http.MethodGet || r.Method == http.MethodHead
-	if safe || own || !g.needsLogin() || r.Header.Get(clientKeyHeader) != "" {
+	if safe || own || !g.needsLogin() || r.Header.Get(admission.KeyHeader) != "" {
 		return nil
 	}
-	return errors.New("requests that change something must come from the page itself, or have a client key in " + clientKeyHeader)
+	return errors.New("requests that change something must come from the page itself, or have a client key in " + admission.KeyHeader)
 }
 
 // followsLink reports whether a browser opens a link in a tab of its own.
@@ -265,7 +260,7 @@ func LoginFieldsOf(r *http.Request) LoginFields {
 // withLoginFields returns the request for ServeLogin. It has no values of the form,
 // because these are keys.
 func (g *Gateway) withLoginFields(r *http.Request) *http.Request {
-	r = r.WithContext(context.WithValue(r.Context(), loginFieldsKey{}, g.guard.loginFields()))
+	r = r.WithContext(context.WithValue(r.Context(), loginFieldsKey{}, LoginFields(g.guard.LoginFields())))
 	r.Form, r.PostForm, r.Body = nil, nil, http.NoBody
 	return r
 }

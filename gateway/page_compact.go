@@ -9,8 +9,8 @@ import (
 	"net/url"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/internal/summary"
-	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -81,17 +81,17 @@ func (c compactor) Compact(ctx context.Context, s *session.Session, focus string
 	}
 	defer c.g.summaries.end(a)
 	var b furl.Budget
-	_, err = inside(s).Prepare(ctx, transact.Preparation[*session.Fit]{
-		Prompt: func(tx transact.Tx[*session.Fit]) transact.Prompt {
-			return transact.Prompt{Model: tx.Meta().Model, DryRun: true}
+	_, err = s.Internal().Prepare(ctx, open.Preparation{
+		Prompt: func(tx *open.Change) open.Prompt {
+			return open.Prompt{Model: tx.Meta().Model, DryRun: true}
 		},
-		Encode:  func(_ transact.Tx[*session.Fit], fit *session.Fit) error { b = fit.Budget; return nil },
+		Encode:  func(_ *open.Change, fit *policy.Fit) error { b = fit.Budget; return nil },
 		NoModel: true,
 	})
 	if err != nil {
 		return 0, err
 	}
-	rec, err := compactNow(ctx, s, &policy.Compact{Summarizer: a, Request: summary.RequestFor(focus)}, b)
+	rec, err := s.Internal().Compact(ctx, &policy.Compact{Summarizer: a, Request: summary.RequestFor(focus)}, b)
 	c.g.summaryFinished(s, a, rec != 0, err)
 	return rec, err
 }
@@ -156,48 +156,10 @@ func (g *Gateway) compactWanted(r *http.Request, rt *route, x *session.Exchange,
 	g.summaries.work.Go(func() {
 		defer g.summaries.end(a)
 		defer g.recoverSummary(path)
-		rec, err := compactNow(ctx, s, &policy.Compact{Summarizer: a, Request: summary.RequestFor(focus)}, b)
+		rec, err := s.Internal().Compact(ctx, &policy.Compact{Summarizer: a, Request: summary.RequestFor(focus)}, b)
 		g.summaryFinished(s, a, rec != 0, err)
 	})
 	return true
-}
-
-// inside returns what package session offers to this package for one session.
-func inside(s *session.Session) transact.Session[*session.Fit] {
-	return transact.OfSession(s).(transact.Session[*session.Fit])
-}
-
-// compactNow has a summary written and records it at once. The session can be used
-// meanwhile.
-func compactNow(ctx context.Context, s *session.Session, stage *policy.Compact, b furl.Budget) (rec furl.Seq, err error) {
-	in := inside(s)
-	release := in.Acquire()
-	defer release()
-	var state *furl.State
-	err = in.Read(func(tx transact.Tx[*session.Fit]) (err error) {
-		state, err = furl.Fold(tx.Log(), tx.Log().Head())
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	red, err := stage.Prepare(ctx, state, b)
-	if err != nil {
-		return 0, err
-	}
-	err = in.Update(ctx, func(tx transact.Tx[*session.Fit]) error {
-		now, err := policy.Commit(tx.Log().State(), b, red)
-		if err != nil {
-			return err
-		}
-		r, err := tx.Append(furl.Person, now)
-		rec = r.Seq
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("record the summary: %w", err)
-	}
-	return rec, nil
 }
 
 // keyedSummarizer returns a summarizer that asks the provider of a session with the key

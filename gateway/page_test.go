@@ -22,7 +22,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/browsertest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )

@@ -3,11 +3,15 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/furlhq/furl/internal/admission"
 	"github.com/furlhq/furl/internal/origin"
 	"github.com/furlhq/furl/protocol"
 )
@@ -20,7 +24,7 @@ import (
 // admitPage calls next for a request unless it comes from a web page that may not
 // send it. Pages of configured origins get CORS headers.
 func (g *Gateway) admitPage(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request)) {
-	allowed, err := g.guard.checkOrigin(r)
+	allowed, err := g.checkOrigin(r)
 	if err != nil {
 		g.refusePage(w, r, err)
 		return
@@ -34,7 +38,7 @@ func (g *Gateway) admitPage(w http.ResponseWriter, r *http.Request, next func(ht
 			return
 		}
 	}
-	next(w, withoutOrigin(r))
+	next(w, withoutBrowser(r))
 }
 
 // refusePage writes a refusal in the error format of the requested API.
@@ -53,24 +57,47 @@ func ownPath(path string) bool {
 	return path == "/healthz" || path == "/readyz" || path == "/metrics" || strings.HasPrefix(path, apiPrefix+"/") || pagePath(path)
 }
 
-// withoutOrigin returns the request without its Origin header. A provider would
-// check the origin against its own list, but furl has checked it already.
-// Anthropic refuses pages that do not send a special header, Ollama all but local
-// ones.
-func withoutOrigin(r *http.Request) *http.Request {
-	if len(r.Header.Values("Origin")) == 0 {
+// withoutBrowser returns the request without what a browser adds and no provider should
+// get. A provider would check the Origin header against its own list, but furl has
+// checked it already: Anthropic refuses pages that do not send a special header, Ollama
+// all but local ones. And the cookie of a login is not for providers, also if it is that
+// of another gateway on this host. Other cookies stay unchanged.
+func withoutBrowser(r *http.Request) *http.Request {
+	origin := len(r.Header.Values("Origin")) > 0
+	login := slices.ContainsFunc(r.Header["Cookie"], func(line string) bool { return strings.Contains(line, admission.LoginCookie) })
+	if !origin && !login {
 		return r
 	}
 	out := *r
-	out.Header = r.Header.Clone()
+	out.Header = maps.Clone(r.Header)
 	out.Header.Del("Origin")
+	if !login {
+		return &out
+	}
+	var lines []string
+	for _, line := range r.Header["Cookie"] {
+		var kept []string
+		for pair := range strings.SplitSeq(line, ";") {
+			name, _, _ := strings.Cut(strings.TrimSpace(pair), "=")
+			if strings.TrimSpace(name) != admission.LoginCookie {
+				kept = append(kept, pair)
+			}
+		}
+		if len(kept) > 0 {
+			lines = append(lines, strings.TrimSpace(strings.Join(kept, ";")))
+		}
+	}
+	out.Header.Del("Cookie")
+	if len(lines) > 0 {
+		out.Header["Cookie"] = lines
+	}
 	return &out
 }
 
 // checkOrigin returns the configured origin of a request. It returns "" for
 // requests that no page sent and for pages of the gateway itself, and an error
 // for pages that may not send requests.
-func (g *guard) checkOrigin(r *http.Request) (allowed string, err error) {
+func (g *Gateway) checkOrigin(r *http.Request) (allowed string, err error) {
 	origins, sites := r.Header.Values("Origin"), r.Header.Values("Sec-Fetch-Site")
 	if len(origins) == 0 && len(sites) == 0 {
 		return "", nil
@@ -80,7 +107,7 @@ func (g *guard) checkOrigin(r *http.Request) (allowed string, err error) {
 	}
 	for _, o := range origins {
 		switch {
-		case slices.ContainsFunc(g.origins, func(pattern string) bool { return origin.Match(pattern, o) }):
+		case slices.ContainsFunc(g.o.Origins, func(pattern string) bool { return origin.Match(pattern, o) }):
 			allowed = o
 		case o == "null":
 			return "", errors.New("requests from pages without an origin (Origin: null) are refused")
@@ -95,10 +122,38 @@ func (g *guard) checkOrigin(r *http.Request) (allowed string, err error) {
 	}
 	// A page whose host name resolves to this machine looks like one of the
 	// gateway's (DNS rebinding). If client keys are required, it has none.
-	if host := hostOf(r); (!g.clientKeys || g.ambient()) && !g.isOwnHost(host) {
+	if host := hostOf(r); (g.guard == nil || !g.guard.NeedsKey()) && !g.isOwnHost(host) {
 		return "", fmt.Errorf("requests from pages under the host name %.100q are refused; to allow them, add the name to gateway.hosts in the configuration", host)
 	}
 	return allowed, nil
+}
+
+// checkHost returns an error for a request whose host is not one of the
+// gateway's. A web page whose host name resolves to this machine would send
+// such a request (DNS rebinding).
+func (g *Gateway) checkHost(r *http.Request) error {
+	if host := hostOf(r); !g.isOwnHost(host) {
+		return fmt.Errorf("unknown host name %.100q: to allow it, add it to gateway.hosts in the configuration", host)
+	}
+	return nil
+}
+
+// hostOf returns the host of a request without its port.
+func hostOf(r *http.Request) string {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return strings.Trim(host, "[]")
+}
+
+func (g *Gateway) isOwnHost(host string) bool {
+	if host == "localhost" || slices.ContainsFunc(g.o.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
+		return true
+	}
+	// DNS rebinding needs a name; an IP address is safe.
+	_, err := netip.ParseAddr(host)
+	return err == nil
 }
 
 // ownOrigin reports whether an origin is the host that the request addresses. The

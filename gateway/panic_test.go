@@ -24,8 +24,8 @@ func (wrong) Plan(_ context.Context, s *furl.State, _ furl.Budget) (*furl.Plan, 
 
 func (wrong) Name() string { return "wrong" }
 
-// Where furl panics, the request goes on as it came, and the log says where it
-// was, not what about.
+// If furl panics, the request is sent unchanged, and the log names the place of the
+// panic but none of its values.
 func TestPanic(t *testing.T) {
 	var log bytes.Buffer
 	policies := policy.NewSet()

@@ -22,11 +22,13 @@ func (g *Gateway) passThrough(w http.ResponseWriter, r *http.Request, prefix str
 	if !ok {
 		return
 	}
-	end, ok := g.begin(n, r, rt)
-	if !ok {
+	end, refusal := g.begin(n.Header(), r)
+	if refusal != nil {
+		g.refuse(n, rt, refusal)
 		return
 	}
-	defer end()
+	bytes := func() int64 { return 0 } // that are forwarded
+	defer func() { end(bytes()) }()
 	if to.refusal != nil {
 		g.log.Info("request refused: unknown provider", "path", upstream.Path(r.URL), "status", to.refusal.Status)
 		g.refuse(n, rt, to.refusal)
@@ -37,9 +39,8 @@ func (g *Gateway) passThrough(w http.ResponseWriter, r *http.Request, prefix str
 	u.RawPath = strings.TrimPrefix(u.RawPath, prefix)
 	body := g.newPacedBody(n, r)
 	out := *r
-	read := &countedBody{ReadCloser: body}
-	out.URL, out.Body = &u, read
-	defer func() { g.counts(identityOf(r.Context()).Tenant, read.n+n.written) }()
+	out.URL, out.Body = &u, body
+	bytes = func() int64 { return body.n + n.written }
 	g.forward(n, &out, &forwarding{
 		transport:       rt.up,
 		responseStarted: func(*http.Response) { by = "provider" },

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/furlhq/furl/furlhttp"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
@@ -20,8 +20,7 @@ import (
 // forwarding holds the parameters of the reverse proxy for one request.
 type forwarding struct {
 	transport http.RoundTripper
-	body      []byte // to send in place of the request's body; nil: the request's body
-	// responseStarted, if not nil, is called with the response before it is
+	// responseStarted is called with the response before it is
 	// forwarded; failed with the error if there is no response.
 	responseStarted func(*http.Response)
 	failed          func(http.ResponseWriter, error)
@@ -42,19 +41,13 @@ func (g *Gateway) newProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // byte for byte
-			if f := forwardingOf(r.In.Context()); f.body != nil {
-				r.Out.Body = &requestBody{bytes.NewReader(f.body), f.body}
-				r.Out.GetBody = func() (io.ReadCloser, error) { return &requestBody{bytes.NewReader(f.body), f.body}, nil }
-			}
 		},
 		Transport:  roundTripper(func(r *http.Request) (*http.Response, error) { return forwardingOf(r.Context()).roundTrip(r) }),
 		BufferPool: buffers{},
 		ModifyResponse: func(resp *http.Response) error {
 			f := forwardingOf(resp.Request.Context())
-			if f.responseStarted != nil {
-				f.responseStarted(resp)
-			}
-			resp.Body = &cutBody{ReadCloser: resp.Body, f: f, stream: wire.IsStream(resp.Header.Get("Content-Type"))}
+			f.responseStarted(resp)
+			resp.Body = &cutBody{ReadCloser: resp.Body, ctx: f.ctx, client: f.client, stream: wire.IsStream(resp.Header.Get("Content-Type")), cutOff: f.cutOff}
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { forwardingOf(r.Context()).failed(w, err) },
@@ -65,13 +58,18 @@ func (g *Gateway) newProxy() *httputil.ReverseProxy {
 // forward sends a request to its provider, and the response to the client.
 func (g *Gateway) forward(w *statusWriter, r *http.Request, f *forwarding) {
 	f.ctx, f.client = r.Context(), w
+	g.prepare(w)
+	g.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwardKey{}, f)))
+	_ = w.control().SetWriteDeadline(time.Time{})
+}
+
+// prepare prepares a client's connection for a provider's response.
+func (g *Gateway) prepare(w *statusWriter) {
 	w.stall = g.o.Stall
 	// A forwarded body may still be read while the response is written.
 	_ = w.control().EnableFullDuplex() // not every writer supports it
 	// If the provider sends no Content-Type, the server must not guess one.
 	w.Header()["Content-Type"] = nil
-	g.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwardKey{}, f)))
-	_ = w.control().SetWriteDeadline(time.Time{})
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -88,20 +86,25 @@ func (f *forwarding) roundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// piece is a buffer for a part of a body.
+type piece [32 << 10]byte
+
+var bufferPool = sync.Pool{New: func() any { return new(piece) }}
+
 // buffers is the proxy's buffer pool for copying responses.
 type buffers struct{}
 
-var bufferPool = sync.Pool{New: func() any { return new([32 << 10]byte) }}
-
-func (buffers) Get() []byte  { return bufferPool.Get().(*[32 << 10]byte)[:] }
-func (buffers) Put(b []byte) { bufferPool.Put((*[32 << 10]byte)(b)) }
+func (buffers) Get() []byte  { return bufferPool.Get().(*piece)[:] }
+func (buffers) Put(b []byte) { bufferPool.Put((*piece)(b)) }
 
 // cutBody is the body of a response. If a stream is cut off, it ends with an error
 // event, because some clients take a stream that just ends for complete. Any other
 // response ends with what has arrived, and the client's connection is closed.
 type cutBody struct {
 	io.ReadCloser
-	f          *forwarding
+	ctx        context.Context // of the client's request
+	client     *statusWriter
+	cutOff     func(error) []byte // returns the event that ends a stream
 	stream     bool
 	errorEvent *bytes.Reader // nil: the body was not cut off
 }
@@ -111,12 +114,12 @@ func (b *cutBody) Read(p []byte) (int, error) {
 		return b.errorEvent.Read(p)
 	}
 	n, err := b.ReadCloser.Read(p)
-	if err == nil || err == io.EOF || clientGone(b.f.ctx, err) {
+	if err == nil || err == io.EOF || clientGone(b.ctx, err) {
 		return n, err
 	}
-	event := b.f.cutOff(err)
+	event := b.cutOff(err)
 	if !b.stream {
-		_ = b.f.client.control().Flush()
+		_ = b.client.control().Flush()
 		return n, err
 	}
 	b.errorEvent = bytes.NewReader(event)
@@ -140,15 +143,15 @@ func (g *Gateway) cutOff(r *http.Request, rt *route, err error) []byte {
 	return wire.ErrorEvent(rt.codec, refusal)
 }
 
-// ownRefusal returns the refusal for an error of furlhttp, nil for other errors.
+// ownRefusal returns the refusal for an error of an exchange, nil for other errors.
 func ownRefusal(err error) *protocol.Refusal {
-	if e, ok := errors.AsType[*furlhttp.RefusedError](err); ok {
-		return e.Refusal
+	if e, ok := errors.AsType[*protocol.Refusal](err); ok {
+		return e
 	}
 	switch {
-	case errors.Is(err, furlhttp.ErrRecall):
-		return &protocol.Refusal{Status: http.StatusInternalServerError, Message: "furl: " + furlhttp.ErrRecall.Error()}
-	case errors.Is(err, furlhttp.ErrUnrecorded):
+	case errors.Is(err, exchange.ErrRecall):
+		return &protocol.Refusal{Status: http.StatusInternalServerError, Message: "furl: " + exchange.ErrRecall.Error()}
+	case errors.Is(err, exchange.ErrUnrecorded):
 		return &protocol.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: recording failed; request refused (gateway.refuse is set)"}
 	}
 	return nil

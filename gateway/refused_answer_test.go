@@ -81,7 +81,7 @@ func writeFirst(addr, head string, body []byte) (int, string, error) {
 // however much they were still to send.
 func TestRefusedClientsReadTheAnswer(t *testing.T) {
 	large := bytes.Repeat([]byte("x"), 10<<20) // more than sockets buffer
-	count := 200
+	count := 60
 	if gateway.RaceDetector {
 		count = 12
 	}

@@ -7,13 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -493,5 +494,26 @@ func TestRelaysAreIndependent(t *testing.T) {
 		if err := <-errs; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// The stages in Server-Timing are parts of the time before the request is sent.
+func TestStagesAddUp(t *testing.T) {
+	g := relay(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, start+piece+finish)
+	}, nil)
+	timing := g.send(t, t.Context(), "/v1/messages", "").Header.Get("Server-Timing")
+	times := make(map[string]float64)
+	for part := range strings.SplitSeq(timing, ", ") {
+		name, text, _ := strings.Cut(part, ";dur=")
+		ms, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatalf("%q: %v", timing, err)
+		}
+		times[name] = ms
+	}
+	if sum := times["decode"] + times["match"] + times["plan"] + times["encode"]; times["decode"] <= 0 || sum > times["furl"]+0.1 {
+		t.Errorf("%.2f ms in stages of %.2f ms: %s", sum, times["furl"], timing)
 	}
 }

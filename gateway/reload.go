@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/furlhq/furl/internal/access"
+	"github.com/furlhq/furl/internal/admission"
 	"github.com/furlhq/furl/internal/membudget"
 )
 
@@ -26,8 +26,7 @@ type sharedState struct {
 	echoes           echoes
 	background       background
 	denials          denials
-	refusals         refusals
-	usage            access.Usage // of tenants
+	admissions       admission.State
 	metrics          *metrics
 }
 
@@ -60,7 +59,7 @@ type Reloaded struct {
 
 // reload serves POST /furl/v1/reload. It accepts requests from the loopback
 // interface only, whatever their key.
-func (g *Gateway) reload(r *http.Request) (any, error) {
+func (g *Gateway) reload(r *http.Request) (*Reloaded, error) {
 	if g.o.Reload == nil {
 		return nil, &statusError{http.StatusNotImplemented, errors.New("this gateway cannot reload its configuration")}
 	}

@@ -12,7 +12,7 @@ func (g *Gateway) root(w http.ResponseWriter, r *http.Request) {
 		g.forVisitors(g.visit)(w, r)
 		return
 	}
-	if !acceptsHTML(r) || hasCredential(r.Header) || g.guard.checkHost(r) != nil {
+	if !acceptsHTML(r) || hasCredential(r.Header) || g.checkHost(r) != nil {
 		g.passThrough(w, r, "")
 		return
 	}

@@ -75,21 +75,19 @@ type Totals struct {
 
 // status serves GET /furl/v1/status: the figures of all tenants to operators, and
 // those of the own tenant to others.
-func (g *Gateway) status(r *http.Request) (any, error) {
+func (g *Gateway) status(r *http.Request) (*Status, error) {
 	st := &Status{
 		Version: g.o.Version, Started: g.started, Now: g.o.Now().UTC(), NotReady: g.notReady(r.Context()), DryRun: g.o.DryRun,
 		Anthropic: addressOf(g.up.Anthropic), OpenAI: addressOf(g.up.OpenAI), ChatGPT: addressOf(g.up.ChatGPT),
-		Keys: g.guard.required, Tenants: len(g.o.TenantSecret) > 0,
+		Keys: g.guard != nil && g.guard.Required(), Tenants: len(g.o.TenantSecret) > 0,
 	}
 	if g.o.Certificate != nil {
 		st.CertificateExpires = g.o.Certificate().NotAfter.UTC()
 	}
-	if !identityOf(r.Context()).Scopes.Has(access.Operate) {
+	if a := g.admissionOf(r); a != nil && !a.Operates() {
 		own := g.sessionsOf(r)
 		st.Tenant = own.Tenant()
-		if l := g.o.Limits.Of(st.Tenant); l != (access.Limits{}) {
-			st.Limits, st.BytesToday = &l, g.usage.Bytes(g.o.Now(), st.Tenant)
-		}
+		st.Limits, st.BytesToday = a.Usage()
 		st.UnderWay, st.Sessions = g.inFlightByTenant.count(st.Tenant), own.Stats().Own
 		return st, nil
 	}

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/internal/summary"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
-	"github.com/furlhq/furl/wire"
 )
 
 // summarizer is a policy.Summarizer that sends one request to the provider of a
@@ -87,26 +87,21 @@ func (a *summarizer) send(ctx context.Context, body []byte) (answer *protocol.Re
 	ctx = t.startSummary(ctx, a, a.header)
 	defer func() { t.endSummary(status, reply, err) }()
 	a.header.Set("Accept-Encoding", "identity")
-	out := (&http.Request{Method: http.MethodPost, URL: a.url, Header: a.header, ContentLength: int64(len(body))}).WithContext(ctx)
-	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	out.Body, _ = out.GetBody()
-	resp, err := a.rt.up.RoundTrip(out)
+	x := exchange.Plain(a.rt.codec, a.requestModel, body)
+	resp, err := x.Send(ctx, exchange.SendOptions{Post: a.rt.postTo(a.url, a.header)})
 	if err != nil {
 		return nil, err
 	}
 	status = resp.StatusCode
-	defer func() { _ = resp.Body.Close() }()
 	a.retry = retryAfter(resp)
-	reader := wire.NewReplyReader(a.rt.codec, status, resp.Header.Get("Content-Type"))
-	_, err = io.Copy(reader, io.LimitReader(resp.Body, maxSummary))
-	var unread error
-	reply, unread = reader.Reply(err)
+	var cut, unread error
+	reply, cut, unread = x.Read(resp, maxSummary, nil)
 	a.used = reply.Passes.Sum(reply.Usage) // also if the response was cut off
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case err != nil:
-		return nil, err
+	case cut != nil:
+		return nil, cut
 	case reply.Refusal != nil:
 		// The provider's message is not included: it may repeat the client's
 		// content.
@@ -115,6 +110,16 @@ func (a *summarizer) send(ctx context.Context, body []byte) (answer *protocol.Re
 		return nil, unread
 	}
 	return reply, nil
+}
+
+// postTo returns a function that posts bodies to the route's provider, as SendOptions.Post.
+func (rt *route) postTo(u *url.URL, header http.Header) func(context.Context, []byte) (*http.Response, error) {
+	return func(ctx context.Context, body []byte) (*http.Response, error) {
+		out := (&http.Request{Method: http.MethodPost, URL: u, Header: header, ContentLength: int64(len(body))}).WithContext(ctx)
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		out.Body, _ = out.GetBody()
+		return rt.up.RoundTrip(out)
+	}
 }
 
 // maxSummary is the largest response in bytes, with thinking and event framing.

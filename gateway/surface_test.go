@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/behaviours"
+	"github.com/furlhq/furl/internal/dev/behaviours"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )

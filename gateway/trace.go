@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
@@ -40,17 +41,17 @@ func (t *requestSpan) start(g *Gateway, r *http.Request, rt *route) *http.Reques
 		return r
 	}
 	ctx := traceContext.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	ctx, t.span = g.o.Tracer.Start(ctx, operation(rt), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		attribute.String("gen_ai.operation.name", operation(rt)),
+	ctx, t.span = g.o.Tracer.Start(ctx, operationName(rt), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attribute.String("gen_ai.operation.name", operationName(rt)),
 		attribute.String("gen_ai.provider.name", rt.codec.Provider()),
 		attribute.String("server.address", rt.up.Host()),
 	))
 	return r.WithContext(ctx)
 }
 
-// operation returns the operation name of a route. The conventions define none for
+// operationName returns the operation name of a route. The conventions define none for
 // counting tokens.
-func operation(rt *route) string {
+func operationName(rt *route) string {
 	if rt.count {
 		return "count_tokens"
 	}
@@ -124,7 +125,7 @@ func (t *requestSpan) firstByte(d time.Duration) {
 }
 
 // replied records a reply.
-func (t *requestSpan) replied(sent *session.Fit, reply *protocol.Reply) {
+func (t *requestSpan) replied(sent *policy.Fit, reply *protocol.Reply) {
 	if t.span == nil {
 		return
 	}

@@ -21,8 +21,8 @@ func Sizes(p furl.Policy, b *furl.Budget) (trigger, target int) {
 // sizes are the pipeline's own, or those that follow from its Threshold and stages.
 func (p *Pipeline) sizes(b *furl.Budget) (trigger, target int) {
 	switch {
-	case p.acts != nil:
-		trigger = p.acts(b)
+	case p.Acts != nil:
+		trigger = p.Acts(b)
 	case p.Trigger == nil && p.Threshold > 0:
 		trigger = part(b.Window, p.Threshold)
 	}

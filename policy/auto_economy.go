@@ -48,7 +48,7 @@ const (
 // demanded reports whether the window demands a reduction.
 func demanded(v *furl.View, b furl.Budget) bool {
 	switch {
-	case b.Force || over(v, b) != "":
+	case b.Force || Over(v, b) != "":
 		return true
 	case b.Window <= 0:
 		return false

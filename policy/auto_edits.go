@@ -6,7 +6,7 @@ import "github.com/furlhq/furl"
 // hidden too. The first call on a path reads all of it, later calls read only
 // messages that are new.
 func hasEdits(s *furl.State) bool {
-	return s.Memo(editsKey{}, newEdits).(*edits).in(s, s.Len())
+	return furl.Memo(s, newEdits).in(s, s.Len())
 }
 
 // edits is what is known of the edits on a path.
@@ -19,15 +19,8 @@ type edits struct {
 	shared   int
 }
 
-// editsKey is the key of edits among the memos of a state.
-type editsKey struct{}
-
-func newEdits(original any, shared int) any {
-	e := new(edits)
-	if original != nil {
-		e.original, e.messages, e.shared = original.(*edits), shared, shared
-	}
-	return e
+func newEdits(original *edits, shared int) *edits {
+	return &edits{original: original, messages: shared, shared: shared}
 }
 
 // in reports whether one of the first n messages of the path has an edit.
@@ -39,7 +32,7 @@ func (e *edits) in(s *furl.State, n int) bool {
 		_, m := s.Message(e.messages)
 		for j := range m.Blocks {
 			b := &m.Blocks[j]
-			e.found = e.found || b.Kind == furl.KindCall && len(written(b)) > 0
+			e.found = e.found || b.Kind == furl.KindCall && len(Written(b)) > 0
 		}
 	}
 	return e.found && e.messages <= n

@@ -136,7 +136,7 @@ type fileUse struct {
 
 func useOf(b *furl.Block) fileUse {
 	args, _ := arguments(b.Args)
-	if files := written(b); len(files) > 0 {
+	if files := Written(b); len(files) > 0 {
 		name := strings.ToLower(b.Name)
 		return fileUse{writes: files, writesAll: strings.Contains(name, "write") || strings.Contains(name, "create")}
 	}

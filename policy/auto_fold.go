@@ -221,7 +221,7 @@ func (w *autoTexts) markers(hidden []*candidate, carrier *candidate) (items []fu
 		if carrier.at < hidden[0].at {
 			where = "above"
 		}
-		marker := mark(w.v, w.b, group, "[hidden: "+countOf(len(group), "step")+" of the assistant, listed in a tool result "+where+"]")
+		marker := Marker(w.v, w.b, group, "[hidden: "+countOf(len(group), "step")+" of the assistant, listed in a tool result "+where+"]")
 		items, tokens = append(items, marker), tokens+marker.Show.(furl.Mark).Messages[0].Tokens()
 		hidden = hidden[len(group):]
 	}

@@ -73,7 +73,7 @@ func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error)
 	})
 	enough := b.Of(freed, 0) >= part(b.Window, forcedGain) && b.Size-b.Of(freed, 0) <= b.Room() && (worth >= 0 || e.all)
 	switch {
-	case e.forced && enough, e.all && len(found) > 0 && (b.Force || over(v, b) != ""):
+	case e.forced && enough, e.all && len(found) > 0 && (b.Force || Over(v, b) != ""):
 		return found, nil
 	case e.all:
 		return nil, Nothing

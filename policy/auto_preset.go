@@ -32,7 +32,7 @@ const autoTail = 20_000
 func (o Auto) build(name string, in *building) furl.Policy {
 	base, only := splitResults(name)
 	d := dials[base]
-	p := &Pipeline{Label: name, acts: demandedFrom, hourCache: true}
+	p := &Pipeline{Label: name, Acts: demandedFrom, hourCache: true}
 	over := Stage(&Truncate{})
 	if isOn(o.Summary, false) {
 		o.TailTokens = cmp.Or(o.TailTokens, autoTail)
@@ -86,7 +86,7 @@ type whenOver struct{ Stage }
 
 // Reduce runs the stage if the view does not fit.
 func (w whenOver) Reduce(ctx context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
-	if over(v, b) == "" {
+	if Over(v, b) == "" {
 		return nil, Nothing
 	}
 	return w.Stage.Reduce(ctx, v, b)

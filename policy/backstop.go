@@ -13,7 +13,7 @@ import (
 // steps. If hiding everything that is not protected is not enough, the plan says
 // that the request is impossible.
 func (r *runner) backstop(ctx context.Context) {
-	if over(r.view, r.b) == "" {
+	if Over(r.view, r.b) == "" {
 		return
 	}
 	l := loadOf(r.view, r.b)
@@ -25,7 +25,7 @@ func (r *runner) backstop(ctx context.Context) {
 	if l.over(r.b) != "" && r.run(ctx, backstop{}) {
 		r.plan.Backstops++
 	}
-	if why := over(r.view, r.b); why != "" {
+	if why := Over(r.view, r.b); why != "" {
 		r.plan.Impossible = true
 		r.plan.Reason = "what must be sent is too large: " + why
 	}
@@ -50,8 +50,8 @@ func (st backstop) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 	messages, _ := originals(picked)
 	return &furl.Reduction{
 		Stage:  st.Name(),
-		Reason: "required by the window: " + over(v, b),
-		Items:  []furl.Item{mark(v, b, picked, truncationText(messages))},
+		Reason: "required by the window: " + Over(v, b),
+		Items:  []furl.Item{Marker(v, b, picked, truncationText(messages))},
 	}, nil
 }
 

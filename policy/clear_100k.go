@@ -28,7 +28,7 @@ func (o Clear100k) build(name string, _ *building) furl.Policy {
 	trigger := cmp.Or(o.Trigger, 100_000)
 	return &Pipeline{
 		Label:   name,
-		acts:    func(*furl.Budget) int { return trigger + 1 },
+		Acts:    func(*furl.Budget) int { return trigger + 1 },
 		Trigger: func(_ *furl.View, b furl.Budget) bool { return b.Size > trigger },
 		Stages: []Stage{&Mask{
 			KeepResults: cmp.Or(o.KeepResults, 3),

@@ -198,7 +198,7 @@ func (c *Compact) reduction(v *furl.View, b furl.Budget, units []furl.Unit, req 
 			}
 		}
 	}
-	red.Items = []furl.Item{mark(v, b, units, texts...)}
+	red.Items = []furl.Item{Marker(v, b, units, texts...)}
 	return red
 }
 

@@ -115,7 +115,7 @@ func (e oldestExtract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*
 		return nil, Nothing
 	}
 	text := extract.Text(v, units[:n], b.Counter)
-	return &furl.Reduction{Stage: e.Name(), Items: []furl.Item{mark(v, b, units[:n], text)}}, nil
+	return &furl.Reduction{Stage: e.Name(), Items: []furl.Item{Marker(v, b, units[:n], text)}}, nil
 }
 
 // within reports whether a unit is in spans of the path.

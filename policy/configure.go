@@ -74,10 +74,18 @@ func (d *decoder) options(o Options, data []byte) Options {
 		d.object(nil, what, data, own.Policy, own.validate)
 		return own
 	}
+	if own, ok := o.(added); ok {
+		return added{configured(d, what, data, own.Preset, Preset.Validate)}
+	}
+	return configured(d, what, data, o, Options.validate)
+}
+
+// configured returns a copy of the struct o with the fields in the JSON set.
+func configured[T any](d *decoder, what string, data []byte, o T, validate func(T) error) T {
 	v := reflect.New(reflect.TypeOf(o))
 	v.Elem().Set(reflect.ValueOf(o))
-	d.object(nil, what, data, v.Interface(), func() error { return v.Interface().(Options).validate() })
-	return v.Elem().Interface().(Options)
+	d.object(nil, what, data, v.Interface(), func() error { return validate(v.Interface().(T)) })
+	return v.Elem().Interface().(T)
 }
 
 // object sets the fields of what to points to. An error that validate returns

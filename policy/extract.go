@@ -59,7 +59,7 @@ func (e *Extract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.
 	red := &furl.Reduction{
 		Stage:  e.Name(),
 		Reason: reason,
-		Items:  []furl.Item{mark(v, b, units, text)},
+		Items:  []furl.Item{Marker(v, b, units, text)},
 		Summary: &furl.Summary{
 			Number: nextNumber(v.State),
 			Text:   text,

@@ -78,7 +78,7 @@ func TestExtractLeavesModelSummaries(t *testing.T) {
 	v := s.view()
 	s.add(&furl.Reduction{
 		Stage:   "compact",
-		Items:   []furl.Item{mark(v, s.budget(0), v.Units[:3], "what a model wrote")},
+		Items:   []furl.Item{Marker(v, s.budget(0), v.Units[:3], "what a model wrote")},
 		Summary: &furl.Summary{Number: 4, Text: "what a model wrote", Model: "m"},
 	})
 	plan := s.plan(must(t, "compaction"), s.budget(500))
@@ -171,7 +171,7 @@ func TestTargets(t *testing.T) {
 		if got := target(b); got != tt.target {
 			t.Errorf("target of %s %s = %q, want %q", tt.tool, tt.args, got, tt.target)
 		}
-		if got := written(b); !slices.Equal(got, tt.written) {
+		if got := Written(b); !slices.Equal(got, tt.written) {
 			t.Errorf("%s %s writes %q, want %q", tt.tool, tt.args, got, tt.written)
 		}
 	}
@@ -200,7 +200,7 @@ func FuzzTarget(f *testing.F) {
 		if s := target(b); utf8.RuneCountInString(s) > maxTarget || strings.Contains(s, "\n") {
 			t.Errorf("target %q", s)
 		}
-		for _, s := range written(b) {
+		for _, s := range Written(b) {
 			if utf8.RuneCountInString(s) > maxTarget || strings.Contains(s, "\n") {
 				t.Errorf("written %q", s)
 			}

@@ -171,7 +171,7 @@ func (x *extractor) assistant(at int, blocks []furl.Block) {
 
 func (x *extractor) call(at int, b *furl.Block) string {
 	text := cut(strings.TrimSpace(b.Name+" "+target(b)), maxStep)
-	for _, file := range written(b) {
+	for _, file := range Written(b) {
 		x.addNew(&x.files, at, file)
 	}
 	if why, ok := x.failures[b.ID]; ok {

@@ -70,7 +70,7 @@ func (o Graduated) build(name string, in *building) furl.Policy {
 		Label:   name,
 		Trigger: func(v *furl.View, b furl.Budget) bool { return !budget.fits(v, b) },
 		Fits:    budget.fits,
-		acts:    budget.acts,
+		Acts:    budget.acts,
 		Check:   checkPairs,
 	}
 	if isOn(o.ObservationMasking, true) {
@@ -98,7 +98,7 @@ type inputBudget struct{ chars, tokens int }
 
 func (i inputBudget) fits(v *furl.View, b furl.Budget) bool {
 	if i.chars > 0 {
-		return viewChars(v) <= i.chars
+		return Chars(v) <= i.chars
 	}
 	return i.holds(b, b.Size, 0)
 }

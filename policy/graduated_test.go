@@ -139,7 +139,7 @@ func (broken) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Redu
 			continue
 		}
 		at := u.Blocks[1].Pos
-		item := mark(v, b, v.Units[i:i+1], "gone")
+		item := Marker(v, b, v.Units[i:i+1], "gone")
 		item.Spans = []furl.Span{{First: at, Last: at}}
 		return &furl.Reduction{Stage: "broken", Items: []furl.Item{item}}, nil
 	}
@@ -325,7 +325,7 @@ func TestM5ClippedAndImpossible(t *testing.T) {
 			got := *o.Graduated
 			got.MaskedChars = 0
 			if got != tt.want || o.Graduated.MaskedChars < 400 {
-				t.Errorf("result %+v, want %+v; view of %d characters, steps %+v", *o.Graduated, tt.want, viewChars(plan.View), plan.Steps)
+				t.Errorf("result %+v, want %+v; view of %d characters, steps %+v", *o.Graduated, tt.want, Chars(plan.View), plan.Steps)
 			}
 		})
 	}

@@ -141,7 +141,7 @@ func (h *Hide) steps(v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 	}
 	spans := v.Spans(units...)
 	text := "[hidden: " + countOf(max(1, messages), "message") + keptFromTo(spans[0].First, spans[len(spans)-1].Last, b.Recall) + "]"
-	return &furl.Reduction{Stage: h.Name(), Reason: "hidden by a person", Items: []furl.Item{mark(v, b, units, text)}}, nil
+	return &furl.Reduction{Stage: h.Name(), Reason: "hidden by a person", Items: []furl.Item{Marker(v, b, units, text)}}, nil
 }
 
 func countOf(n int, noun string) string {

@@ -42,7 +42,7 @@ func (h hideMedia) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 	if m.left.images > sides.Above && m.large > 0 {
 		m.hideForSides(sides)
 	}
-	red := &furl.Reduction{Stage: h.Name(), Reason: "a limit of the provider: " + over(v, b)}
+	red := &furl.Reduction{Stage: h.Name(), Reason: "a limit of the provider: " + Over(v, b)}
 	for i := range m.blocks {
 		sb := &m.blocks[i]
 		if !sb.hidden {

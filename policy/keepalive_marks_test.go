@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/replay"

@@ -95,9 +95,9 @@ func (l load) largeText(b *furl.Budget) string {
 	return fmt.Sprintf("%s wider or higher than %d pixels, the limit with more than %d images", images, limit, b.Model.Sides.Above)
 }
 
-// over describes which limit the view exceeds: the window, or a limit of the
+// Over describes which limit the view exceeds: the window, or a limit of the
 // provider on bytes, images or messages. It is "" if the view fits.
-func over(v *furl.View, b furl.Budget) string { return loadOf(v, b).over(b) }
+func Over(v *furl.View, b furl.Budget) string { return loadOf(v, b).over(b) }
 
 func (l load) over(b furl.Budget) string {
 	switch {

@@ -5,22 +5,12 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/namecount"
 )
-
-// tellingNames returns the names in a text that are most likely to be used
-// again, in the order of the text. A list of them with spaces between them has at
-// most maxTokens counted tokens. A name is an identifier, path, version or the
-// like: 6 to 199 letters, digits and _ . / : @ # - with a digit, one of / _ . -
-// or an upper-case letter after the first character. How likely a name is to be
-// used again follows from its shape and from how often it occurs in the text and
-// in how many blocks of the path. The same path gives the same names.
-func tellingNames(s *furl.State, text string, maxTokens int, c furl.Counter) []string {
-	return telling(s, slices.Values([]string{text}), nameBudget{most: maxTokens}, c, nil)
-}
 
 // nameBudget limits a list of names.
 type nameBudget struct {
@@ -35,16 +25,49 @@ type nameBudget struct {
 // full.
 const maxMisses = 20
 
-// telling is tellingNames for several texts, without the names for which skip
-// returns true.
-func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Counter, skip func(string) bool) []string {
-	type found struct {
-		listed
-		at, times int
-		worth     float64
+// teller has the memory in which names are found. It is used again for each list, of any plan.
+type teller struct {
+	all  []foundName
+	seen map[string]int // by name: 1 + where in all, 0: skipped
+}
+
+type foundName struct {
+	listed
+	at, times int
+	worth     float64
+	cost      int // counted tokens with the space before it; 0: not counted yet
+}
+
+// counted is how many tokens the name takes in a list.
+func (f *foundName) counted(c furl.Counter) int { return count(c, " "+f.lead+f.name) }
+
+var tellers = sync.Pool{New: func() any { return &teller{seen: make(map[string]int)} }}
+
+// maxCleared is the size of the largest map that is worth to be used again: clearing it takes as
+// long as it was large once.
+const maxCleared = 256
+
+// done gives the memory back, without the names: they are parts of texts, which would be kept.
+func (t *teller) done() {
+	if len(t.seen) > maxCleared {
+		t.seen = make(map[string]int)
 	}
-	var all []found
-	seen := make(map[string]int) // by name: 1 + where in all, 0: skipped
+	clear(t.seen)
+	clear(t.all)
+	tellers.Put(t)
+}
+
+// telling returns the names in texts that are most likely to be used again, in the order
+// of the texts, without those for which skip returns true. A list of them with spaces
+// between them has at most as many counted tokens as the budget. A name is an identifier,
+// path, version or the like: 6 to 199 letters, digits and _ . / : @ # - with a digit, one
+// of / _ . - or an upper-case letter after the first character. How likely a name is to be
+// used again follows from its shape and from how often it occurs in the text and in how
+// many blocks of the path. The same path gives the same names.
+func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Counter, skip func(string) bool) []string {
+	t := tellers.Get().(*teller)
+	defer t.done()
+	all, seen := t.all[:0], t.seen
 	for text := range texts {
 		for l := range wholeNames(text) {
 			switch at, ok := seen[l.name]; {
@@ -54,24 +77,30 @@ func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Coun
 			case skip != nil && skip(l.name):
 				seen[l.name] = 0
 			default:
-				all = append(all, found{listed: l, at: len(all), times: 1})
+				all = append(all, foundName{listed: l, at: len(all), times: 1})
 				seen[l.name] = len(all)
 			}
 		}
 	}
+	t.all = all
 	for i := range all {
 		f := &all[i]
 		value := valueOf(f.name, f.times, namecount.Blocks(s, f.name))
 		if f.worth = worthOf(f.name, value); most.exact && value >= 2*most.worth { // of one token at least
-			f.worth = value / float64(1+count(c, " "+f.lead+f.name))
+			f.cost = f.counted(c)
+			f.worth = value / float64(1+f.cost)
 		}
 	}
-	all = slices.DeleteFunc(all, func(f found) bool { return f.worth < most.worth }) // before they are sorted
-	slices.SortFunc(all, func(a, b found) int { return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(a.at, b.at)) })
-	var chosen []found
+	all = slices.DeleteFunc(all, func(f foundName) bool { return f.worth < most.worth }) // before they are sorted
+	slices.SortFunc(all, func(a, b foundName) int { return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(a.at, b.at)) })
+	var chosen []foundName
 	room, misses := most.most, 0
-	for _, f := range all {
-		cost := count(c, " "+f.lead+f.name)
+	for i := range all {
+		f := &all[i]
+		cost := f.cost
+		if cost == 0 {
+			cost = f.counted(c)
+		}
 		if cost > room {
 			if misses++; misses == maxMisses {
 				break
@@ -79,9 +108,9 @@ func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Coun
 			continue
 		}
 		room -= cost
-		chosen = append(chosen, f)
+		chosen = append(chosen, *f)
 	}
-	slices.SortFunc(chosen, func(a, b found) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(chosen, func(a, b foundName) int { return cmp.Compare(a.at, b.at) })
 	names := make([]string, len(chosen))
 	for i := range chosen {
 		names[i] = chosen[i].lead + chosen[i].name

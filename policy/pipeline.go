@@ -34,9 +34,11 @@ type Pipeline struct {
 	// NoBackstop leaves a view above the window as it is.
 	NoBackstop bool `json:"-"`
 
+	// Acts returns the size of the prompt at which Trigger lets the stages run, for
+	// Sizes; 0: never, or at no certain size. If nil, it follows from Threshold.
+	Acts func(b *furl.Budget) int `json:"-"`
+
 	prepare preparation
-	// acts is the size at which Trigger lets the stages run; nil: see sizes.
-	acts func(b *furl.Budget) int
 	// hourCache: see WantsHourCache.
 	hourCache bool
 }
@@ -74,24 +76,38 @@ func (p *Pipeline) with(s *Settings) furl.Policy {
 	}
 	own.Stages = nil
 	for _, st := range p.Stages {
-		compact, ok := st.(*Compact)
+		alternatives, ok := st.(FirstOf)
 		if !ok {
-			own.Stages = append(own.Stages, st)
-			continue
+			alternatives = FirstOf{st}
 		}
-		c := *compact
-		summarizes = true
-		if own.prepare.stage == nil {
-			own.prepare = own.prepareBy(&c)
+		var used FirstOf
+		for _, st := range alternatives {
+			compact, ok := st.(*Compact)
+			if !ok {
+				used = append(used, st)
+				continue
+			}
+			c := *compact
+			summarizes = true
+			if c.Memory == nil {
+				c.Memory = s.WorkingMemory
+			}
+			if own.prepare.stage == nil {
+				own.prepare = own.prepareBy(&c)
+			}
+			if c.Summarizer == nil {
+				c.Summarizer = s.Summarizer
+			}
+			if c.Summarizer != nil {
+				used, asks = append(used, &c), true
+			}
 		}
-		if c.Summarizer == nil {
-			c.Summarizer = s.Summarizer
-		}
-		if c.Memory == nil {
-			c.Memory = s.WorkingMemory
-		}
-		if c.Summarizer != nil {
-			own.Stages, asks = append(own.Stages, &c), true
+		switch len(used) {
+		case 0:
+		case 1:
+			own.Stages = append(own.Stages, used[0])
+		default:
+			own.Stages = append(own.Stages, used)
 		}
 	}
 	if summarizes {

@@ -12,6 +12,11 @@ import (
 	"github.com/furlhq/furl/internal/lexer"
 )
 
+// tellingNames returns the telling names in one text.
+func tellingNames(s *furl.State, text string, maxTokens int, c furl.Counter) []string {
+	return telling(s, slices.Values([]string{text}), nameBudget{most: maxTokens}, c, nil)
+}
+
 func TestTellingNames(t *testing.T) {
 	s := newSession(t)
 	s.say(furl.RoleUser, "see main.go and old_name")

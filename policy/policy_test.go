@@ -103,15 +103,31 @@ func must(t testing.TB, name string, with ...any) furl.Policy {
 func made(name string, with ...any) (furl.Policy, error) {
 	var options []Options
 	var settings Settings
+	var ofPreset string // its options as JSON
 	for _, w := range with {
 		switch w := w.(type) {
 		case Options:
 			options = append(options, w)
 		case Settings:
 			settings = w
+		case string:
+			ofPreset = w
 		default:
 			return nil, fmt.Errorf("%T is neither Options nor Settings", w)
 		}
 	}
-	return NewSet(options...).Policy(name, settings)
+	set := withAgents(NewSet(options...))
+	if ofPreset != "" {
+		if err := set.Configure(name, []byte(ofPreset)); err != nil {
+			return nil, err
+		}
+	}
+	return set.Policy(name, settings)
 }
+
+// withAgents adds the presets of package agents to a set. Only a test outside of this
+// package can import that package.
+var withAgents func(*Set) *Set
+
+// SetAgents sets withAgents.
+func SetAgents(add func(*Set) *Set) { withAgents = add }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
 )

@@ -81,12 +81,13 @@ func firstNew(v *furl.View, n int) int {
 	return len(v.Units)
 }
 
-// mark is the item that shows a marker, a user message, in place of the units.
-func mark(v *furl.View, b furl.Budget, units []furl.Unit, texts ...string) furl.Item {
+// Marker is the item that shows a marker, a user message with the texts, in place of the
+// units.
+func Marker(v *furl.View, b furl.Budget, units []furl.Unit, texts ...string) furl.Item {
 	return markAs(furl.RoleUser, v, b, units, texts...)
 }
 
-// markAs is mark with another role.
+// markAs is Marker with another role.
 func markAs(role furl.Role, v *furl.View, b furl.Budget, units []furl.Unit, texts ...string) furl.Item {
 	m := &furl.Message{Role: role}
 	for _, text := range texts {

@@ -200,7 +200,7 @@ func parsePolicy(text string, set Settings) (furl.Policy, furl.Budget, error) {
 			fields[of][option] = raw
 		}
 	}
-	policies := NewSet()
+	policies := withAgents(NewSet())
 	for of, options := range fields {
 		raw, err := json.Marshal(options)
 		if err != nil {

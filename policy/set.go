@@ -11,10 +11,7 @@ import (
 )
 
 // Options are the options of one preset: [ToolAge], [SlidingWindow],
-// [Compaction], [Rolling], [Graduated], [RollingMask], [Clear100k] or [Auto]; or
-// of what other agents do: [ClearToolUses], [ClearThinking], [OpencodePrune],
-// [GeminiMasking], [OpenHandsMasking], [OpenHandsForgetting],
-// [OpenHandsSummary], [ClaudeCode], [Codex], [Pi] or [Cline].
+// [Compaction], [Rolling], [Graduated], [RollingMask], [Clear100k] or [Auto].
 // The zero value of each means the preset's defaults.
 type Options interface {
 	// validate returns an error for the first invalid option.
@@ -40,9 +37,9 @@ type Set struct {
 
 // entry is a policy in a Set.
 type entry struct {
-	name    string
-	options Options
-	agent   bool // what another agent does
+	name     string
+	options  Options
+	unlisted bool // Names does not have it
 }
 
 // NewSet returns a Set of all presets. The given options replace the defaults of
@@ -50,7 +47,7 @@ type entry struct {
 // type. Invalid options are reported by Policy.
 func NewSet(options ...Options) *Set {
 	s := &Set{
-		entries: append([]entry{
+		entries: []entry{
 			{name: "none", options: none{}},
 			{name: toolAge, options: ToolAge{}},
 			{name: "sliding-window", options: SlidingWindow{}},
@@ -63,7 +60,7 @@ func NewSet(options ...Options) *Set {
 			{name: "auto", options: Auto{}},
 			{name: "auto:frugal", options: Auto{}},
 			{name: "auto:faithful", options: Auto{}},
-		}, agents()...),
+		},
 		stages: []Stage{&Mask{}, &Clip{}, &Shorten{}, &Truncate{}, &Evict{}, &Extract{}, &Compact{}},
 	}
 	for _, o := range options {
@@ -106,6 +103,27 @@ func (s *Set) add(name string, o Options) {
 	s.entries = append(s.entries, entry{name: name, options: o})
 }
 
+// Preset is a policy with options that another package defines, such as those of package
+// agents. It is a struct whose exported fields are its options, by their names in JSON.
+// The zero value of each means its default.
+type Preset interface {
+	// Validate returns an error for the first invalid option.
+	Validate() error
+	// Policy makes the policy. The name is the one it was chosen by. If it is a
+	// [Pipeline], the Threshold and the Summarizer of the Settings apply to it.
+	Policy(name string, s Settings) furl.Policy
+}
+
+// AddUnlisted adds a preset by its name. Policy and Configure accept the name; Names does
+// not list it. A policy with the same name is replaced.
+func (s *Set) AddUnlisted(name string, p Preset) {
+	s.add(name, added{p})
+	s.entries[s.index(name)].unlisted = true
+}
+
+// Has reports whether a policy has that name. Other names for policies do not count.
+func (s *Set) Has(name string) bool { return s.index(name) >= 0 }
+
 func (s *Set) index(name string) int {
 	return slices.IndexFunc(s.entries, func(e entry) bool { return e.name == name })
 }
@@ -129,19 +147,18 @@ const (
 )
 
 // Names returns the names of all policies: the presets, then policies of your
-// own. It leaves out the other names that Policy accepts: those of Agents,
+// own. It leaves out the other names that Policy accepts: those of Unlisted,
 // safeguard and default for compaction, and those of the presets of auto that hide only
 // results, as auto:frugal:results.
 func (s *Set) Names() []string { return s.names(false) }
 
-// Agents returns the names of the presets that do what other agents do, such as
-// codex.
-func (s *Set) Agents() []string { return s.names(true) }
+// Unlisted returns the names of the presets that AddUnlisted added.
+func (s *Set) Unlisted() []string { return s.names(true) }
 
-func (s *Set) names(agents bool) []string {
+func (s *Set) names(unlisted bool) []string {
 	var names []string
 	for i := range s.entries {
-		if s.entries[i].agent == agents {
+		if s.entries[i].unlisted == unlisted {
 			names = append(names, s.entries[i].name)
 		}
 	}
@@ -153,7 +170,7 @@ func (s *Set) Variants() []string {
 	var names []string
 	for i := range s.entries {
 		name := s.entries[i].name
-		if s.entries[i].agent {
+		if s.entries[i].unlisted {
 			continue
 		}
 		names = append(names, name)
@@ -229,6 +246,15 @@ func (s *Set) stage(name string) (Stage, error) {
 		names[i] = st.Name()
 	}
 	return nil, fmt.Errorf("unknown stage %q: choose one of %s", name, strings.Join(names, ", "))
+}
+
+// added is a preset of another package.
+type added struct{ Preset }
+
+func (a added) validate() error { return a.Validate() }
+
+func (a added) build(name string, in *building) furl.Policy {
+	return custom{a.Policy(name, in.Settings)}.build(name, in)
 }
 
 // custom is a policy that a program added. It has no options of a preset.

@@ -25,8 +25,8 @@ func below(share float64) func(*furl.View, furl.Budget) bool {
 	return func(v *furl.View, b furl.Budget) bool { return !trigger(v, b) }
 }
 
-// viewChars is the length of all text that the model sees, in characters.
-func viewChars(v *furl.View) int {
+// Chars is the length of all text that the model sees, in characters.
+func Chars(v *furl.View) int {
 	n := 0
 	for i := range v.Units {
 		n += unitChars(&v.Units[i])

@@ -52,16 +52,8 @@ func (o *SummaryOptions) stage(s *Settings) *Compact {
 // stage does. Without a Summarizer its plans stay the same; a summary can be
 // prepared outside of them (SummaryStage).
 func (p *Pipeline) withSummaries(o SummaryOptions, in *building) furl.Policy {
-	return p.withCompact(o.stage(&in.Settings), in)
-}
-
-// withCompact is withSummaries for a stage.
-func (p *Pipeline) withCompact(compact *Compact, in *building) furl.Policy {
-	p.prepare = p.prepareBy(compact)
-	if in.Summarizer != nil {
-		p.Stages[0] = FirstOf{compact, p.Stages[0]}
-	}
-	return withAsk(p, &in.Settings, in.Summarizer != nil)
+	p.Stages[0] = FirstOf{o.stage(&in.Settings), p.Stages[0]}
+	return p.with(&in.Settings)
 }
 
 // SummaryStage returns the stage by which a policy shows summaries, and the
@@ -99,8 +91,8 @@ func (p *Pipeline) summaryStage(b *furl.Budget) (*Compact, float64) {
 	}
 	stage := *p.prepare.stage
 	acts := p.prepare.acts
-	if acts == 0 && p.acts != nil && b.Window > 0 {
-		acts = float64(p.acts(b)) / float64(b.Window)
+	if acts == 0 && p.Acts != nil && b.Window > 0 {
+		acts = float64(p.Acts(b)) / float64(b.Window)
 	}
 	return &stage, acts
 }

@@ -54,8 +54,14 @@ func firstOf(args map[string]json.RawMessage, keys []string) string {
 	return ""
 }
 
-// written lists the files that a call writes, judged by its name and arguments.
-func written(b *furl.Block) []string {
+// PathOf is the file that the arguments of a call name, "" if there is none.
+func PathOf(call *furl.Block) string {
+	args, _ := arguments(call.Args)
+	return firstOf(args, pathKeys)
+}
+
+// Written lists the files that a call writes, judged by its name and arguments.
+func Written(b *furl.Block) []string {
 	if !writes(b.Name) && !bytes.Contains(b.Args, []byte("*** ")) {
 		return nil
 	}

@@ -62,7 +62,7 @@ func (t *Truncate) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 	return &furl.Reduction{
 		Stage:  t.Name(),
 		Reason: fmt.Sprintf("%g of the %d messages after the first", fraction, after),
-		Items:  []furl.Item{mark(v, b, run, t.text(n))},
+		Items:  []furl.Item{Marker(v, b, run, t.text(n))},
 	}, nil
 }
 
@@ -73,7 +73,7 @@ func (t *Truncate) picked(v *furl.View, b furl.Budget) (*furl.Reduction, error) 
 		return nil, Nothing
 	}
 	n, _ := originals(run)
-	return &furl.Reduction{Stage: t.Name(), Reason: t.Reason, Items: []furl.Item{mark(v, b, run, t.text(n))}}, nil
+	return &furl.Reduction{Stage: t.Name(), Reason: t.Reason, Items: []furl.Item{Marker(v, b, run, t.text(n))}}, nil
 }
 
 // text is the text of a marker for so many messages.
@@ -98,7 +98,7 @@ func (t *Truncate) run(v *furl.View, b furl.Budget, units []furl.Unit, want int)
 	// The marker has a size too.
 	n, freed, items, chars := 0, -markTokens(b), 0, 0
 	if t.Fits != nil {
-		chars = viewChars(v) + utf8.RuneCountInString(widest)
+		chars = Chars(v) + utf8.RuneCountInString(widest)
 	}
 	for i := range units {
 		u := &units[i]

@@ -11,7 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
-	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/transcript"

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/dev/pgtest"
 	"github.com/furlhq/furl/storage"
 )
 

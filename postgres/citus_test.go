@@ -15,7 +15,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
-	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/dev/pgtest"
+	"github.com/furlhq/furl/internal/dev/racetest"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -32,7 +33,7 @@ func emptied(t testing.TB, c *pgtest.Cluster) string {
 // TestCitusConformance checks the guarantees of the interfaces on a cluster.
 func TestCitusConformance(t *testing.T) {
 	c := pgtest.Citus(t)
-	fewerChecks(t, "2")
+	racetest.Checks(t, 2)
 	reopen(t, c.URL(pgtest.Coordinator), &Options{Partitions: fewShards})
 	furltest.TestStore(t, func(t testing.TB) storage.Store {
 		return reopen(t, emptied(t, c), nil)

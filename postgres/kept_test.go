@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/dev/pgtest"
 	"github.com/furlhq/furl/internal/rebuild"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"

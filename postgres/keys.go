@@ -13,7 +13,7 @@ import (
 
 // TenantKeys implements storage.KeyStore.
 func (s *Store) TenantKeys(ctx context.Context, tenant furl.Tenant) (keys []byte, err error) {
-	err = s.do(ctx, func(ctx context.Context, _ bool) error {
+	err = s.doHere(ctx, func(ctx context.Context, _ bool) error {
 		err := s.pool.QueryRow(ctx, `select keys from furl.tenant_keys where tenant = $1`, []byte(tenant)).Scan(&keys)
 		if errors.Is(err, pgx.ErrNoRows) {
 			keys, err = nil, nil
@@ -71,19 +71,7 @@ func (s *Store) setTenantKeys(ctx context.Context, tenant furl.Tenant, was, is [
 
 // KeyTenants implements storage.KeyStore.
 func (s *Store) KeyTenants(ctx context.Context) (tenants []furl.Tenant, err error) {
-	err = s.do(ctx, func(ctx context.Context, _ bool) error {
-		rows, err := s.pool.Query(ctx, `select tenant from furl.tenant_keys order by tenant`)
-		if err != nil {
-			return err
-		}
-		tenants, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (furl.Tenant, error) {
-			var name []byte
-			err := r.Scan(&name)
-			return furl.Tenant(name), err
-		})
-		return err
-	})
-	if err != nil {
+	if tenants, err = s.tenants(ctx, `select tenant from furl.tenant_keys order by tenant`); err != nil {
 		return nil, fmt.Errorf("list tenants with keys: %w", err)
 	}
 	return tenants, nil

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/dev/pgtest"
 	"github.com/furlhq/furl/storage"
 )
 

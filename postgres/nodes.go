@@ -58,11 +58,14 @@ func (n *nodes) init() {
 // errNode is wrapped by errors of work whose node is lost.
 var errNode = errors.New("node unreachable")
 
+// here stands for work that needs no other node. It is not a valid id of a session.
+const here furl.SessionID = "\x00here"
+
 // lostFor returns a lost node that work on a session needs, or nil. Work
 // without a session needs all nodes.
 func (s *Store) lostFor(key furl.SessionKey) *lostNode {
 	n := &s.nodes
-	if !n.some.Load() {
+	if key.Session == here || !n.some.Load() {
 		return nil
 	}
 	n.mu.Lock()

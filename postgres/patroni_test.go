@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/dev/pgtest"
 )
 
 // Two servers under Patroni, as docs/operate/stores.md sets them up. The leader is

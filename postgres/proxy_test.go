@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/dev/pgtest"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -262,7 +262,8 @@ func TestSilence(t *testing.T) {
 // If a row is locked, the append ends with an error in time and without
 // effect, and works when the row is unlocked.
 func TestLocked(t *testing.T) {
-	s := open(t, &Options{Timeout: 200 * time.Millisecond, Retry: -1})
+	// The store waits as long again for the server's own error.
+	s := open(t, &Options{Timeout: 2 * time.Second, Retry: -1})
 	key := furl.SessionKey{Session: "s"}
 	records := talk(t, "x", 3, 300)
 	appendAll(t, s, key, records[:1])

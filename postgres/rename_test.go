@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/dev/pgtest"
 	"github.com/furlhq/furl/storage"
 )
 

@@ -14,6 +14,12 @@ func (s *Store) do(ctx context.Context, work func(ctx context.Context, again boo
 	return s.doFor(ctx, furl.SessionKey{}, work)
 }
 
+// doHere runs work that the server does alone, such as reading a table that is on every
+// node. It does not wait for lost nodes.
+func (s *Store) doHere(ctx context.Context, work func(ctx context.Context, again bool) error) error {
+	return s.doFor(ctx, furl.SessionKey{Session: here}, work)
+}
+
 // doFor runs work on a session, and retries it while the server is unreachable, for
 // Options.Retry. The work must be idempotent; again reports that it may have
 // been done before. Each try has its own time limit, so that a silently lost

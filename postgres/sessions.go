@@ -67,8 +67,16 @@ func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q storage.Sess
 
 // Tenants implements storage.TenantLister.
 func (s *Store) Tenants(ctx context.Context) (tenants []furl.Tenant, err error) {
+	if tenants, err = s.tenants(ctx, `select distinct tenant from furl.sessions order by tenant`); err != nil {
+		return nil, fmt.Errorf("list tenants: %w", err)
+	}
+	return tenants, nil
+}
+
+// tenants returns the tenants that a query lists.
+func (s *Store) tenants(ctx context.Context, query string) (tenants []furl.Tenant, err error) {
 	err = s.do(ctx, func(ctx context.Context, _ bool) error {
-		rows, err := s.pool.Query(ctx, `select distinct tenant from furl.sessions order by tenant`)
+		rows, err := s.pool.Query(ctx, query)
 		if err != nil {
 			return err
 		}
@@ -79,10 +87,7 @@ func (s *Store) Tenants(ctx context.Context) (tenants []furl.Tenant, err error) 
 		})
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list tenants: %w", err)
-	}
-	return tenants, nil
+	return tenants, err
 }
 
 // moment returns a parameter for a time, null for the zero time.

@@ -29,6 +29,9 @@ type Request struct {
 	// Chains are the chains of digests at the end of each message
 	// (Message.Extend), nil if unknown.
 	Chains []furl.Digest
+	// Sums are hashes of the messages' Raw that are valid in this process, nil if
+	// unknown.
+	Sums []uint64
 	// Ambiguous is a field of the request, a message, a block or a tool that
 	// occurs twice or in another case, "" if none. Parsers differ in which one
 	// they read, so such a request must not be changed.
@@ -130,6 +133,8 @@ type Hints struct {
 	// Parent is the client's own id of the session that started this one as a
 	// sub-agent.
 	Parent string
+	// SubAgent is set if a header says that a sub-agent sends the request.
+	SubAgent bool
 	// Client names the agent.
 	Client string
 }

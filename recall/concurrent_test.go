@@ -99,12 +99,12 @@ func TestLastProcessIndexes(t *testing.T) {
 		}
 		put(t, store, key, randomSession(v, 5))
 		n := lastOf(t, store, key)
-		all[0].Touch(key, n-1) // as if the other process had appended the last record
+		all[0].Touch(key, n-1, 1<<20) // as if the other process had appended the last record
 		time.Sleep(time.Second)
 		if got := indexed(); got != 0 {
 			t.Errorf("indexed up to %d by a process that has not appended last", got)
 		}
-		all[1].Touch(key, n)
+		all[1].Touch(key, n, 1<<20)
 		time.Sleep(time.Second)
 		if got := indexed(); got != n {
 			t.Errorf("indexed up to %d by the process that has appended last, want %d", got, n)
@@ -157,7 +157,7 @@ func TestRun(t *testing.T) {
 		}
 		told := furl.SessionKey{Tenant: "told", Session: "a"}
 		put(t, store, told, randomSession(v, 5))
-		x.Touch(told, 1<<20)
+		x.Touch(told, 1<<20, 1<<20)
 		if indexed(told) {
 			t.Error("indexed before more could come")
 		}

@@ -127,10 +127,26 @@ func (x *Index) addTerm(text string) uint32 {
 }
 
 func (x *Index) newTerm() uint32 {
-	x.postings = append(x.postings, postingList{})
+	if n := len(x.postings); n < cap(x.postings) {
+		x.postings = x.postings[:n+1]
+		x.postings[n].reset() // that of an index before reset
+	} else {
+		x.postings = append(x.postings, postingList{})
+	}
 	x.infix = append(x.infix, false)
 	x.counts = append(x.counts, 0)
 	return uint32(len(x.postings) - 1)
+}
+
+// reset empties the index, whose memory is used again.
+func (x *Index) reset() {
+	clear(x.terms)
+	clear(x.runs)
+	*x = Index{
+		positions: x.positions[:0], lengths: x.lengths[:0], terms: x.terms, runs: x.runs, analyzed: x.analyzed[:0], runTerms: x.runTerms[:0],
+		postings: x.postings[:0], infixes: infixTable{x.infixes.text[:0], x.infixes.ends[:0], x.infixes.terms[:0]}, infix: x.infix[:0],
+		counts: x.counts[:0], touched: x.touched[:0],
+	}
 }
 
 // addInfix makes a term findable by a part of its text.

@@ -23,13 +23,23 @@ type IndexerOptions struct {
 	// Touch, for example by another process. That may read all sessions of the
 	// store, and each process does it. If zero, one minute.
 	Interval time.Duration
-	// Gather is how long Run waits for more records after a Touch: a write
-	// costs nearly the same for one record as for many, and searches read
-	// records that are not indexed yet. If zero, 5 s.
+	// Gather is how long Run waits for more records after a Touch, and four times as
+	// long while they have less than 16 KB: a write costs nearly the same for one
+	// record as for many, and searches read records that are not indexed yet. If
+	// zero, DefaultGather.
 	Gather time.Duration
 	// Log, if set, gets damaged pages and errors of Run.
 	Log *slog.Logger
 }
+
+// DefaultGather is the default of IndexerOptions.Gather.
+const DefaultGather = 5 * time.Second
+
+// A session with fewer new bytes than gatherBytes waits gatherTimes as long.
+const (
+	gatherBytes = 16 << 10
+	gatherTimes = 4
+)
 
 // Indexer keeps the search index of a store up to date. Each session has a
 // cursor: an Indexer reads the records after it, analyzes their texts, and writes
@@ -49,10 +59,12 @@ type Indexer struct {
 
 	mu      sync.Mutex
 	tenants map[furl.Tenant]bool
-	touched map[furl.SessionKey]furl.Seq // since the latest run; see Touch
+	touched map[furl.SessionKey]touched // and not indexed since; see Touch
 	wake    chan struct{}
 
 	busy map[furl.SessionKey]int // how often Run has left a session to another process
+
+	kept keptParts // of segments that this Indexer has written
 
 	upgraded map[furl.Tenant]bool           // whose indexes all have this version
 	gaveUp   map[furl.Tenant]furl.SessionID // session at which CatchupTenant stopped
@@ -63,13 +75,13 @@ type Indexer struct {
 // NewIndexer returns an Indexer for a store. If the store is not a
 // storage.Searchable, its methods do nothing.
 func NewIndexer(store storage.Store, o *IndexerOptions) *Indexer {
-	x := &Indexer{store: store, maxRecords: maxWriteRecords, maxBytes: maxWriteBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool), touched: make(map[furl.SessionKey]furl.Seq), busy: make(map[furl.SessionKey]int), gaveUp: make(map[furl.Tenant]furl.SessionID), upgraded: make(map[furl.Tenant]bool)}
+	x := &Indexer{store: store, maxRecords: maxWriteRecords, maxBytes: maxWriteBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool), touched: make(map[furl.SessionKey]touched), busy: make(map[furl.SessionKey]int), gaveUp: make(map[furl.Tenant]furl.SessionID), upgraded: make(map[furl.Tenant]bool)}
 	x.pages, _ = store.(storage.Searchable)
 	if o != nil {
 		x.options = *o
 	}
 	x.options.Interval = cmp.Or(x.options.Interval, time.Minute)
-	x.options.Gather = cmp.Or(x.options.Gather, 5*time.Second)
+	x.options.Gather = cmp.Or(x.options.Gather, DefaultGather)
 	if x.options.Log == nil {
 		x.options.Log = slog.New(slog.DiscardHandler)
 	}
@@ -82,14 +94,26 @@ func NewIndexer(store storage.Store, o *IndexerOptions) *Indexer {
 	return x
 }
 
-// Touch tells Run that this process has appended records to a session, up to last. Run
-// indexes the session soon, unless another process has appended further records by then:
-// that one does it, so that a session that moves between processes is indexed once. Touch
-// does not wait.
-func (x *Indexer) Touch(key furl.SessionKey, last furl.Seq) {
+// touched is a session that this process has extended.
+type touched struct {
+	last  furl.Seq // that this process has appended
+	bytes int      // of the messages
+	since time.Time
+}
+
+// Touch tells Run that this process has appended records to a session, up to last, with so
+// many bytes of messages. Run indexes the session soon, unless another process has appended
+// further records by then: that one does it, so that a session that moves between processes
+// is indexed once. Touch does not wait.
+func (x *Indexer) Touch(key furl.SessionKey, last furl.Seq, bytes int) {
 	x.mu.Lock()
 	x.tenants[key.Tenant] = true
-	x.touched[key] = last
+	t, waits := x.touched[key]
+	if !waits {
+		t.since = time.Now()
+	}
+	t.last, t.bytes = last, t.bytes+bytes
+	x.touched[key] = t
 	x.mu.Unlock()
 	select {
 	case x.wake <- struct{}{}:
@@ -102,8 +126,11 @@ func (x *Indexer) Touch(key furl.SessionKey, last furl.Seq) {
 func (x *Indexer) Run(ctx context.Context) error {
 	next := time.Now() // when all sessions are looked through
 	for {
+		waits := x.options.Interval // for touched sessions
 		if x.pages != nil {
-			x.indexTouched(ctx, x.takeTouched())
+			var list []touchedSession
+			list, waits = x.takeTouched(time.Now())
+			x.indexTouched(ctx, list)
 			if !time.Now().Before(next) {
 				began := time.Now()
 				for _, tenant := range x.knownTenants() {
@@ -117,7 +144,7 @@ func (x *Indexer) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(time.Until(next)):
+		case <-time.After(min(time.Until(next), waits)):
 		case <-x.wake:
 			select {
 			case <-ctx.Done():
@@ -159,18 +186,25 @@ type touchedSession struct {
 	last furl.Seq
 }
 
-// takeTouched returns the touched sessions in order, and forgets them.
-func (x *Indexer) takeTouched() (list []touchedSession) {
+// takeTouched returns the touched sessions that have waited long enough, in order, and
+// forgets them. rest is how long the next of the others waits at most.
+func (x *Indexer) takeTouched(now time.Time) (list []touchedSession, rest time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for key, last := range x.touched {
-		list = append(list, touchedSession{key, last})
+	rest = x.options.Interval
+	for key, t := range x.touched {
+		longest := gatherTimes*x.options.Gather - now.Sub(t.since)
+		if t.bytes < gatherBytes && longest > 0 {
+			rest = min(rest, longest)
+			continue
+		}
+		list = append(list, touchedSession{key, t.last})
+		delete(x.touched, key)
 	}
 	slices.SortFunc(list, func(a, b touchedSession) int {
 		return cmp.Or(cmp.Compare(a.key.Tenant, b.key.Tenant), cmp.Compare(a.key.Session, b.key.Session))
 	})
-	clear(x.touched)
-	return list
+	return list, rest
 }
 
 // indexTouched indexes sessions that this process has extended, without looking through
@@ -178,7 +212,7 @@ func (x *Indexer) takeTouched() (list []touchedSession) {
 func (x *Indexer) indexTouched(ctx context.Context, list []touchedSession) {
 	for _, t := range list {
 		key := t.key
-		extended, err := x.isExtended(ctx, t)
+		extended, from, err := x.isExtended(ctx, t)
 		if extended {
 			continue
 		}
@@ -186,7 +220,7 @@ func (x *Indexer) indexTouched(ctx context.Context, list []touchedSession) {
 			err = x.upgrade(ctx, key.Tenant)
 		}
 		if err == nil {
-			err = x.Catchup(ctx, key)
+			err = x.catchup(ctx, key, from)
 		}
 		if ctx.Err() != nil {
 			return
@@ -197,13 +231,14 @@ func (x *Indexer) indexTouched(ctx context.Context, list []touchedSession) {
 	}
 }
 
-// isExtended reports whether another process has appended to a touched session.
-func (x *Indexer) isExtended(ctx context.Context, t touchedSession) (bool, error) {
+// isExtended reports whether another process has appended to a touched session. If not,
+// origin tells which texts its index is made of.
+func (x *Indexer) isExtended(ctx context.Context, t touchedSession) (extended bool, from origin, err error) {
 	info, err := storage.Info(ctx, x.store, t.key)
 	if errors.Is(err, storage.ErrNoSession) { // deleted
-		return false, nil
+		return false, origin{}, nil
 	}
-	return info.Records > t.last, err
+	return info.Records > t.last, origin{info.Created, len(info.Redactions)}, err
 }
 
 func (x *Indexer) knownTenants() []furl.Tenant {
@@ -313,12 +348,17 @@ func (x *Indexer) rebuildOld(ctx context.Context, key furl.SessionKey) (failed m
 // Catchup indexes a session up to its newest record. A session that does not
 // exist is an error wrapping storage.ErrNoSession.
 func (x *Indexer) Catchup(ctx context.Context, key furl.SessionKey) error {
+	return x.catchup(ctx, key, origin{})
+}
+
+// catchup is Catchup for a session of which the caller knows the origin; zero: it does not.
+func (x *Indexer) catchup(ctx context.Context, key furl.SessionKey, from origin) error {
 	if x.pages == nil {
 		return nil
 	}
 	conflicts, rebuilt := 0, false
 	for {
-		more, err := x.indexNext(ctx, key)
+		more, err := x.indexNext(ctx, key, from)
 		switch {
 		case err == nil && !more:
 			return nil
@@ -369,7 +409,7 @@ const mergeFactor = 2
 
 // indexNext indexes the next records of a session in one write. more says that
 // there may be more records.
-func (x *Indexer) indexNext(ctx context.Context, key furl.SessionKey) (more bool, err error) {
+func (x *Indexer) indexNext(ctx context.Context, key furl.SessionKey, from origin) (more bool, err error) {
 	cursor, err := x.pages.Indexed(ctx, key)
 	if err != nil {
 		return false, err
@@ -388,9 +428,11 @@ func (x *Indexer) indexNext(ctx context.Context, key furl.SessionKey) (more bool
 		}
 		return false, &damageError{key, fmt.Errorf("%w: pages up to record %d, but the cursor is at %d", errDamaged, old.last(), cursor)}
 	}
-	s := memorySegment{after: cursor, to: cursor}
+	s := takeMemorySegment()
+	defer s.giveBack()
+	s.after, s.to = cursor, cursor
 	if n := len(old.segments); n > 0 {
-		s.calls, s.asked = old.segments[n-1].calls, old.segments[n-1].asked
+		s.calls.calls, s.asked = slices.Clone(old.segments[n-1].calls.calls), old.segments[n-1].asked
 	}
 	for r, err := range x.store.Read(ctx, key, cursor) {
 		if err != nil {
@@ -404,33 +446,39 @@ func (x *Indexer) indexNext(ctx context.Context, key furl.SessionKey) (more bool
 	if s.to == s.after {
 		return false, nil
 	}
-	write, err := x.indexWrite(ctx, &old, &s)
+	write, segments, err := x.indexWrite(ctx, &old, s, from)
+	if err == nil {
+		err = x.pages.WriteIndex(ctx, key, write)
+	}
 	if err != nil {
 		return false, err
 	}
-	return more, x.pages.WriteIndex(ctx, key, write)
+	x.kept.put(key, from, segments)
+	return more, nil
 }
 
 // indexWrite returns the write that adds a segment to those of a session, merged
-// with the newest of them.
-func (x *Indexer) indexWrite(ctx context.Context, old *sessionSegments, s *memorySegment) (storage.IndexWrite, error) {
+// with the newest of them, and the segments after it.
+func (x *Indexer) indexWrite(ctx context.Context, old *sessionSegments, s *memorySegment, from origin) (storage.IndexWrite, []*segment, error) {
 	w := storage.IndexWrite{After: s.after, To: s.to}
 	seg := s.encode()
-	if merged := old.segments[mergeFrom(old.segments, seg):]; len(merged) > 0 {
+	left := mergeFrom(old.segments, seg)
+	x.kept.fill(old.key, from, old.segments)
+	if merged := old.segments[left:]; len(merged) > 0 {
 		if err := readSegments(ctx, x.pages, old.key, merged); err != nil {
-			return w, err
+			return w, nil, err
 		}
 		for _, m := range merged {
 			w.Drop = append(w.Drop, uint64(m.to))
 		}
 		var err error
 		if seg, err = mergeSegments(append(slices.Clip(merged), seg)); err != nil {
-			return w, damaged(old.key, err)
+			return w, nil, damaged(old.key, err)
 		}
 	}
 	var err error
 	w.Put, err = seg.encode(old.key)
-	return w, damaged(old.key, err)
+	return w, append(slices.Clip(old.segments[:left]), seg), damaged(old.key, err)
 }
 
 // mergeFrom returns the index of the first segment that is merged with a new one.

@@ -92,7 +92,7 @@ func TestIndexerComplainsSeldom(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- x.Run(ctx) }()
 		for range 10 * 60 {
-			x.Touch(furl.SessionKey{Session: "s1"}, 1<<20)
+			x.Touch(furl.SessionKey{Session: "s1"}, 1<<20, 1<<20)
 			time.Sleep(time.Second)
 		}
 		cancel()

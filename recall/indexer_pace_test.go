@@ -39,7 +39,7 @@ func TestListsOfALargeStoreAreRare(t *testing.T) {
 			_ = x.Run(ctx)
 		}()
 		for ctx.Err() == nil {
-			x.Touch(furl.SessionKey{Session: "s"}, 1)
+			x.Touch(furl.SessionKey{Session: "s"}, 1, 1<<20)
 			time.Sleep(100 * time.Millisecond)
 		}
 		<-done

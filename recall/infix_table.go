@@ -63,12 +63,20 @@ func infixPattern(run string) string {
 // keep the texts alive in which it found them.
 type stringArena struct{ chunk *strings.Builder }
 
-const arenaChunk = 1 << 16 // bytes
+// The first chunk, and the largest, in bytes.
+const (
+	arenaFirst = 1 << 11
+	arenaChunk = 1 << 16
+)
 
 func (a *stringArena) clone(s string) string {
 	if a.chunk == nil || a.chunk.Cap()-a.chunk.Len() < len(s) {
+		size := arenaFirst
+		if a.chunk != nil {
+			size = min(2*a.chunk.Cap(), arenaChunk)
+		}
 		a.chunk = new(strings.Builder)
-		a.chunk.Grow(max(arenaChunk, len(s)))
+		a.chunk.Grow(max(size, len(s)))
 	}
 	from := a.chunk.Len()
 	a.chunk.WriteString(s)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -21,6 +22,31 @@ type memorySegment struct {
 	calls     pendingCalls
 	asked     bool // the last document is a text that asks something
 	bytes     int  // of text
+}
+
+// memorySegments are empty segments with the memory of earlier ones: most of an Indexer's
+// allocations would be for maps and lists that are as large each time.
+var memorySegments sync.Pool
+
+// maxReused is the largest number of terms of a segment whose memory is used again.
+const maxReused = 1 << 14
+
+func takeMemorySegment() *memorySegment {
+	if s, ok := memorySegments.Get().(*memorySegment); ok {
+		return s
+	}
+	return &memorySegment{}
+}
+
+// giveBack lets other segments use the memory of s. Nothing may refer to s afterwards.
+func (s *memorySegment) giveBack() {
+	if len(s.index.postings) > maxReused || len(s.index.runs) > maxReused {
+		return
+	}
+	clear(s.docs) // of strings
+	*s = memorySegment{index: s.index, docs: s.docs[:0]}
+	s.index.reset()
+	memorySegments.Put(s)
 }
 
 // add indexes the next record.
@@ -62,7 +88,7 @@ func (s *memorySegment) add(r *furl.Record) {
 // encode returns the segment in the form that pages have.
 func (s *memorySegment) encode() *segment {
 	x := &s.index
-	seg := &segment{after: s.after, to: s.to, docs: len(x.positions), length: x.length, calls: s.calls, asked: s.asked}
+	seg := &segment{after: s.after, to: s.to, docs: len(x.positions), length: x.length, calls: s.calls, asked: s.asked, isRead: true}
 	for _, n := range x.lengths {
 		seg.lengths = binary.AppendUvarint(seg.lengths, uint64(n))
 	}
@@ -91,6 +117,7 @@ func (s *memorySegment) encode() *segment {
 	}
 	slices.SortFunc(hashes, func(a, b numbered) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id)) })
 	var terms termMerger
+	terms.out.grow(len(hashes), 2*len(hashes))
 	for _, t := range hashes {
 		terms.add(t.hash, x.postings[t.id].postings(0))
 	}

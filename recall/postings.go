@@ -31,6 +31,9 @@ func (l *postingList) add(doc, count uint32) {
 	l.docs++
 }
 
+// reset empties the list, whose memory is used again.
+func (l *postingList) reset() { *l = postingList{buf: l.buf[:0]} }
+
 // postings returns the list for documents that are numbered from base.
 func (l *postingList) postings(base uint32) postings {
 	return postings{base: base, docs: l.docs, buf: l.buf}

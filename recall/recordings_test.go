@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/internal/fidelity"
-	"github.com/furlhq/furl/internal/recordings"
 )
 
 // tally sums up the ranks of the first right hits.

@@ -21,8 +21,10 @@ type segment struct {
 	level     uint8        // the terms have 4^level buckets
 	packed    bool         // the parts are in the page of the head
 	lengths   []byte       // of the documents, each a docLength as uvarint
+	head      []byte       // the payload of the head's page
 
-	// The parts.
+	// The parts. isRead says that they are known without reading their pages.
+	isRead     bool
 	documents  []byte // see encodeDocuments
 	terms      []byte // a dictionary of all terms
 	vocabulary []byte
@@ -40,7 +42,8 @@ func (s *segment) encode(key furl.SessionKey) ([]storage.IndexPage, error) {
 	for !s.packed && s.level < maxLevel && len(s.terms)>>(2*s.level) > maxBucketBytes {
 		s.level++
 	}
-	head := newPage(key, bucketHead, s.to, s.encodeHead())
+	s.head = s.encodeHead()
+	head := newPage(key, bucketHead, s.to, s.head)
 	if s.packed {
 		return []storage.IndexPage{head}, nil
 	}
@@ -103,7 +106,7 @@ func (s *segment) appendTermPages(key furl.SessionKey, pages []storage.IndexPage
 // refers to payload.
 func decodeHead(payload []byte, to uint64) (*segment, error) {
 	r := payloadReader{buf: payload}
-	s := &segment{after: furl.Seq(r.uint()), to: furl.Seq(to)}
+	s := &segment{after: furl.Seq(r.uint()), to: furl.Seq(to), head: payload}
 	docs := r.uint()
 	s.length = r.uint()
 	s.newest = r.int()
@@ -112,7 +115,7 @@ func decodeHead(payload []byte, to uint64) (*segment, error) {
 	s.level, s.asked, s.packed = flags>>2, flags&2 != 0, flags&1 != 0
 	s.lengths = r.bytes()
 	if s.packed {
-		s.documents, s.terms, s.vocabulary = r.bytes(), r.bytes(), r.bytes()
+		s.documents, s.terms, s.vocabulary, s.isRead = r.bytes(), r.bytes(), r.bytes(), true
 	}
 	if s.after >= s.to || docs > uint64(len(s.lengths)) || s.level > maxLevel || s.length > 1<<48 {
 		return nil, fmt.Errorf("%w: head of segment %d", errDamaged, to)
@@ -144,7 +147,7 @@ func (s *segment) appendLengths(dst []docLength) ([]docLength, error) {
 // mergeSegments makes one segment of several that follow one another.
 func mergeSegments(segments []*segment) (*segment, error) {
 	first, last := segments[0], segments[len(segments)-1]
-	merged := &segment{after: first.after, to: last.to, calls: last.calls, asked: last.asked}
+	merged := &segment{after: first.after, to: last.to, calls: last.calls, asked: last.asked, isRead: true}
 	var docs []document
 	terms := make([]termReader, len(segments))
 	vocabularies := make([]vocabularyReader, len(segments))

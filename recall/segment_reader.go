@@ -108,14 +108,15 @@ func everySegment(*segment) bool { return true }
 
 // readSegments reads the parts of segments of which only the heads were read.
 func readSegments(ctx context.Context, store storage.Searchable, key furl.SessionKey, segments []*segment) error {
-	err := readPart(ctx, store, key, segments, bucketDocuments, everySegment, func(seg *segment, payload []byte) error {
+	unread := func(seg *segment) bool { return !seg.isRead }
+	err := readPart(ctx, store, key, segments, bucketDocuments, unread, func(seg *segment, payload []byte) error {
 		seg.documents = bytes.Clone(payload)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	err = readPart(ctx, store, key, segments, bucketVocabulary, everySegment, func(seg *segment, payload []byte) error {
+	err = readPart(ctx, store, key, segments, bucketVocabulary, unread, func(seg *segment, payload []byte) error {
 		seg.vocabulary = bytes.Clone(payload)
 		return nil
 	})
@@ -124,7 +125,7 @@ func readSegments(ctx context.Context, store storage.Searchable, key furl.Sessio
 	}
 	writers := make(map[*segment]*termWriter)
 	for level := range uint8(maxLevel + 1) {
-		ofLevel := func(seg *segment) bool { return seg.level == level }
+		ofLevel := func(seg *segment) bool { return seg.level == level && unread(seg) }
 		if !slices.ContainsFunc(segments, func(seg *segment) bool { return !seg.packed && ofLevel(seg) }) {
 			continue
 		}

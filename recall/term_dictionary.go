@@ -161,6 +161,12 @@ type termWriter struct {
 	hashes, lengths, lists []byte
 }
 
+// grow makes room for terms with lists of so many bytes.
+func (w *termWriter) grow(terms, lists int) {
+	w.hashes = slices.Grow(w.hashes, terms*hashWidth(w.level))
+	w.lengths, w.lists = slices.Grow(w.lengths, terms), slices.Grow(w.lists, lists)
+}
+
 func (w *termWriter) add(hash termHash, list []byte) {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(hash)&(1<<(hashBits-2*int(w.level))-1))
@@ -186,6 +192,11 @@ func (w *termWriter) flush(dst []byte) []byte {
 // mergeTerms merges the dictionaries of segments that follow one another.
 func mergeTerms(readers []termReader) ([]byte, error) {
 	var m termMerger
+	terms, lists := 0, 0
+	for i := range readers {
+		terms, lists = terms+readers[i].n, lists+len(readers[i].lists)
+	}
+	m.out.grow(terms, lists)
 	live := make([]*termReader, 0, len(readers))
 	for i := range readers {
 		if readers[i].next() {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/chattest"
+	"github.com/furlhq/furl/internal/dev/chattest"
 )
 
 // try is a search by a person: the query, and the text that must be the first hit.

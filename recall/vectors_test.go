@@ -9,7 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/embedtest"
+	"github.com/furlhq/furl/internal/dev/embedtest"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/recall/embeddings"
 	"github.com/furlhq/furl/storage"

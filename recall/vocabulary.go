@@ -162,6 +162,11 @@ func mergeVocabularies(readers []vocabularyReader) ([]byte, error) {
 		}
 	}
 	var out vocabularyWriter
+	size := 0
+	for i := range readers {
+		size += len(readers[i].buf)
+	}
+	out.buf = make([]byte, 0, size)
 	for len(live) > 0 {
 		least := slices.MinFunc(live, func(a, b source) int { return a.at.compare(b.at) }).at
 		out.add(least)

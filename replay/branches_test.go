@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/internal/fidelity"
-	"github.com/furlhq/furl/internal/recordings"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
 )

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/internal/keepalive"
-	"github.com/furlhq/furl/internal/recordings"
 	"github.com/furlhq/furl/transcript"
 )
 

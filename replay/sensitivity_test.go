@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/transcript"
 )
@@ -21,8 +21,8 @@ import (
 func TestCacheSensitivity(t *testing.T) {
 	files := recordings.Files(t, withUsage...)
 	if os.Getenv("FURL_MARKS") == "" {
-		t.Log("only three recordings; with FURL_MARKS=1 all")
-		files = recordings.Files(t, "entire-cli/aa-*.jsonl.gz", "entire-cli/37-*.jsonl.gz", "nimbus/*.gz")
+		t.Log("only two recordings; with FURL_MARKS=1 all")
+		files = recordings.Files(t, "entire-cli/37-*.jsonl.gz", "nimbus/*.gz")
 	}
 	read, write := 0.1, 1.25
 	lower := []string{"auto", "auto:frugal", "auto:faithful"}

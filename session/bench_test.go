@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 )
 
 // BenchmarkOpenCached opens a session that is in memory and gives its view.

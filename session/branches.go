@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fingerprint"
+	"github.com/furlhq/furl/internal/open"
 )
 
 // The log is a tree, but not every branch of it is a conversation: some are
@@ -35,11 +36,14 @@ type Branch struct {
 // something in it and got a reply that the others do not have, or if a person left
 // it by a rewind. Repeated requests, unused replies and volatile messages do not
 // count.
-func (s *Session) Branches() []Branch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.tree()
-	head := s.log.Head()
+func (s *Session) Branches() (list []Branch) {
+	s.Internal().Read(func(c *open.Change) { list = branchesOf(c.Log()) })
+	return list
+}
+
+func branchesOf(log *furl.Log) []Branch {
+	t := treeOf(log)
+	head := log.Head()
 	t.markListed(head)
 	onPath := slices.Clone(t.listed)
 	list := []Branch{{Head: head, From: head, Total: t.messages[head], Current: true}}
@@ -50,12 +54,12 @@ func (s *Session) Branches() []Branch {
 		t.markListed(end)
 		from := end
 		for !onPath[from] {
-			from = s.log.At(from).Parent
+			from = log.At(from).Parent
 		}
 		list = append(list, Branch{Head: end, From: from, Messages: t.messages[end] - t.messages[from], Total: t.messages[end]})
 	}
 	for i := range list {
-		list[i].Words, list[i].Updated = s.lastText(list[i].Head)
+		list[i].Words, list[i].Updated = lastText(log, list[i].Head)
 	}
 	slices.SortStableFunc(list[1:], func(a, b Branch) int { return cmp.Compare(b.Head, a.Head) })
 	return list
@@ -72,14 +76,14 @@ type tree struct {
 	next       []furl.Seq // the next record on the branch that was listed first
 }
 
-func (s *Session) tree() *tree {
-	n := s.log.Len() + 1
+func treeOf(log *furl.Log) *tree {
+	n := log.Len() + 1
 	t := &tree{
-		log: s.log, messages: make([]int, n), hasNext: make([]bool, n), onSide: make([]bool, n),
+		log: log, messages: make([]int, n), hasNext: make([]bool, n), onSide: make([]bool, n),
 		leftByUser: make([]bool, n), listed: make([]bool, n), next: make([]furl.Seq, n),
 	}
 	t.listed[0] = true
-	for _, r := range s.log.Records(0) {
+	for _, r := range log.Records(0) {
 		switch b := r.Body.(type) {
 		case *furl.Head:
 			t.addRewind(r, b)
@@ -89,7 +93,7 @@ func (s *Session) tree() *tree {
 		}
 		t.messages[r.Seq] += t.messages[r.Parent]
 	}
-	for _, r := range s.log.Records(0) {
+	for _, r := range log.Records(0) {
 		if _, ok := r.Body.(*furl.Head); !ok && !t.onSide[r.Seq] {
 			t.hasNext[r.Parent] = true
 		}
@@ -215,14 +219,14 @@ func replyFingerprints(records []furl.Record) []*fingerprint.Reply {
 
 // lastText returns the start of the last text at or before a record, and the time
 // of the record.
-func (s *Session) lastText(seq furl.Seq) (string, time.Time) {
+func lastText(log *furl.Log, seq furl.Seq) (string, time.Time) {
 	var at time.Time
 	if seq != 0 {
-		at = s.log.At(seq).At
+		at = log.At(seq).At
 	}
-	for ; seq != 0; seq = s.log.At(seq).Parent {
-		if m, ok := s.log.At(seq).Body.(*furl.Message); ok {
-			if t, _ := messageTitle(m); t != "" {
+	for ; seq != 0; seq = log.At(seq).Parent {
+		if m, ok := log.At(seq).Body.(*furl.Message); ok {
+			if t, _ := open.MessageTitle(m); t != "" {
 				return t, at
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire"
 )
@@ -17,15 +18,15 @@ import (
 // error only if it cannot read the session.
 func (s *Session) Check(ctx context.Context) ([]storage.Problem, error) {
 	var records []furl.Record
-	for r, err := range s.all.store.Read(ctx, s.key, 0) {
+	for r, err := range s.store().Read(ctx, s.Internal().Key(), 0) {
 		if err != nil {
-			return nil, fmt.Errorf("check session %s: %w", s.key.Session, err)
+			return nil, fmt.Errorf("check session %s: %w", s.ID(), err)
 		}
-		judge(r)
+		open.Judge(r)
 		records = append(records, r)
 	}
 	meta := s.Meta()
-	c := &checker{key: s.key, model: s.model(meta.Model), meta: meta}
+	c := &checker{key: s.Internal().Key(), model: s.Model(meta.Model), meta: meta}
 	held := s.Records(0)
 	if len(held) > len(records) || !sameRecords(held, records[:len(held)]) {
 		c.add(0, "records in memory differ from the store")

@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/token"
 )
 
@@ -49,12 +49,15 @@ type Composition struct {
 // Composition returns how the next request to a model is composed. model is its name
 // in requests; "" is the session's model. The size of instructions and tools is that
 // of the latest request.
-func (s *Session) Composition(model string) Composition {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, v, _ := s.budgetFor(transact.Prompt{Model: cmp.Or(model, s.meta.Model)})
+func (s *Session) Composition(model string) (out Composition) {
+	s.Internal().Read(func(c *open.Change) { out = compositionOf(c, model) })
+	return out
+}
+
+func compositionOf(now *open.Change, model string) Composition {
+	b, v, _ := now.BudgetFor(open.Prompt{Model: cmp.Or(model, now.Meta().Model)})
 	c := Composition{Size: b.Size, Scale: fitScale(Scale{PerToken: b.Scale, PerItem: b.PerItem}, b.Of(v.Tokens, v.Items), b.Size)}
-	c.Tools = int(float64(c.Scale.Fixed) * s.meta.ToolShare)
+	c.Tools = int(float64(c.Scale.Fixed) * now.Meta().ToolShare)
 	c.System = c.Scale.Fixed - c.Tools
 	return c
 }

@@ -5,7 +5,8 @@ import (
 	"math"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/account"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/token"
 )
 
@@ -55,50 +56,29 @@ type Usage struct {
 // requests; "" is the session's model. The preamble counts as in Fit. Without one,
 // the preamble of earlier requests is split into instructions and tools like that
 // of the latest request.
-func (s *Session) Context(model string, preamble ...furl.Block) Usage {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, v, counted := s.budgetFor(transact.Prompt{Model: cmp.Or(model, s.meta.Model), Preamble: preamble})
-	tools := counted.tools
+func (s *Session) Context(model string, preamble ...furl.Block) (u Usage) {
+	s.Internal().Read(func(c *open.Change) { u = usageOf(c, model, preamble) })
+	return u
+}
+
+func usageOf(c *open.Change, model string, preamble []furl.Block) Usage {
+	model = cmp.Or(model, c.Meta().Model)
+	b, v, counted := c.BudgetFor(open.Prompt{Model: model, Preamble: preamble})
+	tools := counted.Tools
 	if len(preamble) == 0 {
-		tools = s.meta.ToolShare
+		tools = c.Meta().ToolShare
 	}
-	u := Usage{Model: cmp.Or(model, s.meta.Model), Limit: b.Window, LimitAssumed: b.Model.WindowAssumed, Size: b.Size, Messages: s.log.State().Len(), Shown: len(v.Messages)}
+	st := c.Log().State()
+	u := Usage{Model: model, Limit: b.Window, LimitAssumed: b.Model.WindowAssumed, Size: b.Size, Messages: st.Len(), Shown: len(v.Messages)}
 	sum := newSum(b)
 	sum.fixed(preamble, tools)
 	sum.view(v)
 	u.Parts = sum.list(b)
-	u.Hidden = hiddenOriginals(s.log.State(), v, &b)
+	u.Hidden = account.HiddenOriginals(st, v, &b)
 	if u.Limit > 0 {
 		u.Percentage = math.Round(float64(u.Size)*1000/float64(u.Limit)) / 10
 	}
 	return u
-}
-
-// hasReductions reports whether a path has reductions.
-func hasReductions(st *furl.State) bool {
-	for range st.Reductions() {
-		return true
-	}
-	return false
-}
-
-// hiddenOriginals returns the original size of what a view does not show, in the
-// provider's tokens.
-func hiddenOriginals(st *furl.State, v *furl.View, b *furl.Budget) int {
-	all := 0
-	for i := range st.Len() {
-		_, m := st.Message(i)
-		all += m.Tokens()
-	}
-	for i := range v.Messages {
-		for j := range v.Messages[i].Blocks {
-			if sb := &v.Messages[i].Blocks[j]; sb.By == 0 && v.Messages[i].Index >= 0 {
-				all -= sb.Block.Tokens
-			}
-		}
-	}
-	return b.Of(max(0, all), 0)
 }
 
 // partSums adds up the parts of a view.

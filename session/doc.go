@@ -6,7 +6,7 @@
 //	s := all.Create(storage.Meta{})              // or all.Open, all.Find
 //	_, err = s.Append(ctx, messages...)       // stored when it returns
 //	fit, err := s.Fit(ctx, model, preamble...) // plan, record, view
-//	list, err := fit.Encode(furl.FormatAnthropic)
+//	list, err := wire.For(furl.FormatAnthropic).EncodeView(fit.View)
 //	…                                         // send it
 //	err = s.Observe(ctx, fit, reply)          // usage and reply
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
+	"github.com/furlhq/furl/wire"
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
@@ -82,7 +83,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	list, err := fit.Encode(furl.FormatAnthropic) // the request's messages
+	list, err := wire.For(furl.FormatAnthropic).EncodeView(fit.View) // the request's messages
 	if err != nil {
 		fmt.Println(err)
 		return

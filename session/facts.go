@@ -21,26 +21,24 @@ type Facts struct {
 
 // Facts returns what is known of a model by its name in requests. format is that of the
 // requests to it, "" if unknown.
-func (a *shared) Facts(name string, format furl.Format) Facts {
-	c := a.live().Catalog
+func (a *Sessions) Facts(name string, format furl.Format) Facts {
+	c := a.Options().Catalog
 	f := Facts{Reported: a.reported(name, format)}
 	f.Entry, f.Known = c.Entry(name)
 	f.Model = a.Model(name, format)
 	if !f.Known {
 		f.Entry, _ = c.Entry(f.Like)
 	}
-	a.mu.Lock()
-	learned := a.limits[name]
-	a.mu.Unlock()
+	learned, accepted := a.open.LearnedWindow(name)
 	switch window := f.Window; {
 	case window == 0:
-	case window == a.configuredWindow(&f.Model):
+	case window == a.open.ConfiguredWindow(&f.Model):
 		f.WindowFrom = "the configuration"
-	case window == learned.window:
+	case window == learned:
 		f.WindowFrom = "a refusal of the provider"
 	case window == f.Reported.Window && !c.SetByUser(name, "window"):
 		f.WindowFrom = "the provider's models API"
-	case window == learned.accepted:
+	case window == accepted:
 		f.WindowFrom = "the largest prompt that the provider has answered"
 	case f.WindowAssumed:
 		f.WindowFrom = "assumed: the smallest of the newest models of its family"

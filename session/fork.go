@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/internal/rebuild"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/storage"
@@ -18,41 +19,39 @@ import (
 // handles are valid in both. Other branches up to there are copied too. The fork has
 // no hint, so the client continues in the original.
 func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session, error) {
-	of.mu.Lock()
-	if at > furl.Seq(of.log.Len()) {
-		of.mu.Unlock()
-		return nil, fmt.Errorf("fork session %s at record %d: %w", of.key.Session, at, furl.ErrNotOnPath)
+	var records []furl.Record
+	var meta storage.Meta
+	of.Internal().Read(func(c *open.Change) { records, meta = slices.Clone(c.Log().Records(0)), c.Meta().Clone() })
+	if at > furl.Seq(len(records)) {
+		return nil, fmt.Errorf("fork session %s at record %d: %w", of.ID(), at, furl.ErrNotOnPath)
 	}
-	records := slices.Clone(of.log.Records(0)[:at])
-	meta := of.meta.Clone()
-	of.mu.Unlock()
+	records = records[:at]
 	contents, err := of.Contents(ctx, at)
 	if err != nil {
-		return nil, fmt.Errorf("fork session %s: %w", of.key.Session, err)
+		return nil, fmt.Errorf("fork session %s: %w", of.ID(), err)
 	}
 
-	meta.ForkOf, meta.ForkAt, meta.Hint = of.key.Session, at, ""
+	meta.ForkOf, meta.ForkAt, meta.Hint = of.ID(), at, ""
 	meta.Imported, meta.Recorded, meta.Ledger, meta.Waiting, meta.Awaited = 0, time.Time{}, nil, nil, nil
 	s := a.Create(meta)
-	err = s.update(ctx, onDisk, func() error {
-		if s.log.Len() > 0 {
-			return fmt.Errorf("fork session %s as %s: %w", of.key.Session, s.key.Session, furl.ErrConflict)
+	err = s.Internal().Update(ctx, open.OnDisk, func(c *open.Change) error {
+		if c.Log().Len() > 0 {
+			return fmt.Errorf("fork session %s as %s: %w", of.ID(), s.ID(), furl.ErrConflict)
 		}
-		if err := s.log.Load(records); err != nil {
+		if err := c.Load(records, contents); err != nil {
 			return err
 		}
-		s.newContents = contents
-		if s.log.Head() == at {
-			if st := s.log.State(); st.Boundary(at) == at {
+		if c.Log().Head() == at {
+			if st := c.Log().State(); st.Boundary(at) == at {
 				return nil
 			}
 		}
-		_, err := s.log.Rewind(at, a.o.Now(), furl.Person)
+		_, err := c.Rewind(at, furl.Person)
 		return err
 	})
 	if err != nil {
-		a.forget(s)
-		return nil, fmt.Errorf("fork session %s: %w", of.key.Session, err)
+		a.open.Evict(s.Internal())
+		return nil, fmt.Errorf("fork session %s: %w", of.ID(), err)
 	}
 	return s, nil
 }
@@ -64,7 +63,7 @@ func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session
 // records refer to (Session.Contents).
 func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log, meta storage.Meta, contents ...[]byte) (*Session, error) {
 	if id == "" {
-		id = a.o.NewID()
+		id = a.Options().NewID()
 	}
 	if !storage.ValidID(id) {
 		return nil, fmt.Errorf("import session: invalid id %q", id)
@@ -77,32 +76,33 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 	if err != nil {
 		return nil, err
 	}
-	c := s.sessionCounter()
+	var counter furl.Counter
+	s.Internal().Read(func(c *open.Change) { counter = c.SessionCounter() })
 	records := slices.Clone(log.Records(0))
 	if contents, err = rebuild.ContentsOf(records, rebuild.ByDigest(contents)); err != nil {
 		return nil, fmt.Errorf("import session %s: %w", id, err)
 	}
 	for _, r := range records {
 		if m, ok := r.Body.(*furl.Message); ok {
-			m.Measure(c)
+			m.Measure(counter)
 		}
 	}
 	meta.Imported = furl.Seq(len(records))
 	if at := newestOf(records); !at.IsZero() {
 		meta.Recorded = at
 	}
-	err = s.update(ctx, onDisk, func() error {
-		had := s.log.Len()
-		if had > len(records) || had > 0 && !sameRecords(s.log.Records(0), records[:had]) {
+	err = s.Internal().Update(ctx, open.OnDisk, func(c *open.Change) error {
+		had := c.Log().Len()
+		if had > len(records) || had > 0 && !sameRecords(c.Log().Records(0), records[:had]) {
 			return fmt.Errorf("import session %s: a different session has that id: %w", id, furl.ErrConflict)
 		}
 		if had < len(records) {
-			m := s.meta.Clone()
+			m := c.Meta().Clone()
 			m.Imported, m.Recorded = meta.Imported, meta.Recorded
-			s.newMeta = &m
-			s.newContents = contents
+			c.SetMeta(m)
+			return c.Load(records[had:], contents)
 		}
-		return s.log.Load(records[had:])
+		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -1,10 +1,10 @@
 package session_test
 
-import "github.com/furlhq/furl/internal/sessiontest"
+import "github.com/furlhq/furl/internal/dev/sessiontest"
 
 // Shared with the tests of sessions and of exchanges.
 var (
-	open      = sessiontest.Open
+	inMemory  = sessiontest.Open
 	reopen    = sessiontest.Reopen
 	modelOf   = sessiontest.ModelOf
 	message   = sessiontest.Message

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/account"
 	"github.com/furlhq/furl/token"
 )
 
@@ -17,22 +18,22 @@ type History struct {
 
 	at    furl.Seq // the last record that was processed
 	state *furl.State
-	sizes sizer
-	calls callIndex
+	sizes account.Sizer
+	calls account.Calls
 
 	exchange furl.Seq // the latest one, 0 if there is none
-	between  sinceLast
+	between  account.SinceLast
 	reduced  []furl.Seq // since the latest request
 	replying bool       // the last record is a request's exchange or part of its reply
 	// replied is the last record of the latest exchange's reply that readReply has
 	// read, or the exchange; 0: all are read.
 	replied furl.Seq
 
-	recorded countedPart // the messages of the path
-	thinks   bool        // some have thinking
-	edited   bool        // the fields below are outdated
-	hides    bool        // event.Hides
-	hidden   countedPart
+	recorded account.Counted // the messages of the path
+	thinks   bool            // some have thinking
+	edited   bool            // the fields below are outdated
+	hides    bool            // event.Hides
+	hidden   account.Counted
 
 	// shown counts what the view shows, including thinking: it gets no reports. It is
 	// for one model, by its name in requests.
@@ -51,7 +52,7 @@ func NewHistory(o *HistoryOptions) *History {
 }
 
 func (h *History) reset() {
-	*h = History{o: h.o, models: h.models, state: new(furl.State), sizes: sizer{begun: true, edited: true}}
+	*h = History{o: h.o, models: h.models, state: new(furl.State), sizes: account.NewSizer()}
 	if h.models == nil {
 		h.models = make(map[string]RequestModel)
 	}
@@ -111,7 +112,7 @@ func (h *History) readReply(records []furl.Record) {
 			return
 		}
 		if h.hides && !q.Dry {
-			q.Refetched += h.calls.repeated(h.state, m)
+			q.Refetched += h.calls.Repeated(h.state, m)
 		}
 		h.replied = r.Seq
 	}
@@ -125,7 +126,7 @@ func (h *History) record(r furl.Record) error {
 		h.message(r, b)
 	case *furl.Exchange:
 		h.request(r, b)
-		h.sizes.record(r, h.state, h.model) // before it is applied, which would drop the view
+		h.sizes.Record(r, h.state, h.model) // before it is applied, which would drop the view
 		measured = true
 	case *furl.Reduction:
 		h.reduced = append(h.reduced, r.Seq)
@@ -135,15 +136,15 @@ func (h *History) record(r furl.Record) error {
 	case *furl.Restoration, *furl.Takeover:
 		h.edited, h.shown.edited = true, true
 	}
-	h.between.record(r, h.exchange)
+	h.between.Record(r, h.exchange)
 	if err := h.state.Apply(r); err != nil {
 		return err
 	}
 	if _, ok := r.Body.(*furl.Exchange); ok {
-		h.exchange, h.between = r.Seq, sinceLast{}
+		h.exchange, h.between = r.Seq, account.SinceLast{}
 	}
 	if !measured {
-		h.sizes.record(r, h.state, h.model)
+		h.sizes.Record(r, h.state, h.model)
 	}
 	h.at = r.Seq
 	return nil
@@ -163,15 +164,15 @@ func (h *History) message(r furl.Record, m *furl.Message) {
 			q.Reply = r.Seq
 		}
 		if h.exchange == 0 && h.hides {
-			q.Refetched += h.calls.repeated(h.state, m)
+			q.Refetched += h.calls.Repeated(h.state, m)
 		}
 	}
 	if h.shown.begun {
 		h.shown.meter.Message(m)
 	}
-	h.recorded.add(m)
+	h.recorded.Add(m)
 	h.thinks = h.thinks || slices.ContainsFunc(m.Blocks, func(b furl.Block) bool { return b.Kind == furl.KindThinking })
-	h.calls.message(r.Seq, m, false)
+	h.calls.Message(r.Seq, m, false)
 }
 
 // model describes a model without the policy's sizes.

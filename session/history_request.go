@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/account"
 	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/token"
 )
@@ -16,29 +17,29 @@ func (h *History) request(r furl.Record, ex *furl.Exchange) {
 	}
 	described := h.describe(ex.Model)
 	m := described.Model
-	if wroteHourly(ex.Usage, h.sizes.hourly) {
+	if account.WroteHourly(ex.Usage, h.sizes.Hourly) {
 		m = price.WithLifetime(m, price.LongLifetime(&m))
 	}
 	h.update(&m)
-	meter := h.sizes.prompt(ex.Model, &m, func() *furl.View { return h.state.View(m) })
+	meter := h.sizes.Prompt(ex.Model, &m, func() *furl.View { return h.state.View(m) })
 	cal := meter.Calibration()
-	sent := accounted{
-		model: &m, models: h.model, name: ex.Model, usage: ex.Usage, passes: ex.Passes, size: ex.Estimated,
-		preamble: ex.Preamble, at: r.At, dry: wasDry(ex.Plan), hour: hadHourCache(ex.Plan),
-		scale: cal.Scale(), perItem: cal.PerItem(),
-		last: h.sizes.last, when: h.sizes.when, between: h.between,
+	sent := account.Sent{
+		Model: &m, Models: h.model, Name: ex.Model, Usage: ex.Usage, Passes: ex.Passes, Size: ex.Estimated,
+		Preamble: ex.Preamble, At: r.At, Dry: account.WasDry(ex.Plan), Hour: account.HadHourCache(ex.Plan),
+		Scale: cal.Scale(), PerItem: cal.PerItem(),
+		Last: h.sizes.Last, When: h.sizes.When, Between: h.between,
 	}
 	shown := h.count(ex.Model, &m)
 	switch {
-	case h.hides && sent.dry:
-		shown.Tokens, shown.Items = h.recorded.tokens, h.recorded.items
+	case h.hides && sent.Dry:
+		shown.Tokens, shown.Items = h.recorded.Tokens, h.recorded.Items
 	case h.hides:
-		sent.window, sent.hidden = described.Limit, h.hidden
+		sent.Window, sent.Hidden = described.Limit, h.hidden
 	}
-	q := Request{Exchange: r.Seq, Sent: r.Parent, Time: r.At, Imported: r.By == furl.Import, Dry: sent.dry, Usage: ex.Usage, Account: sent.account()}
+	q := Request{Exchange: r.Seq, Sent: r.Parent, Time: r.At, Imported: r.By == furl.Import, Dry: sent.Dry, Usage: ex.Usage, Account: sent.Account()}
 	if q.Estimated = ex.Usage.Prompt() == 0; q.Estimated && q.Prompt == 0 {
 		q.Size = meter.Estimate()
-		if h.hides && sent.dry {
+		if h.hides && sent.Dry {
 			q.Size = cal.Added(shown) + cal.Overhead()
 		}
 	}
@@ -65,10 +66,10 @@ func (h *History) infer(r furl.Record) {
 	cal := h.shown.meter.Calibration()
 	q := Request{Sent: r.Parent, Time: r.At, Imported: r.By == furl.Import, Size: h.shown.meter.Estimate(), Estimated: true}
 	if h.hides {
-		q.Hidden = max(0, scaleOf(cal, token.Part{}, 0).Of(h.hidden.tokens, h.hidden.items))
+		q.Hidden = max(0, scaleOf(cal, token.Part{}, 0).Of(h.hidden.Tokens, h.hidden.Items))
 	}
-	q.Own, q.OwnTokens = h.between.own, h.between.ownTokens
-	h.between = sinceLast{}
+	q.Own, q.OwnTokens = h.between.Own, h.between.OwnTokens
+	h.between = account.SinceLast{}
 	h.add(q, h.o.Default, described, cal, shown)
 }
 
@@ -109,9 +110,9 @@ func (h *History) update(m *furl.Model) {
 	if !h.edited {
 		return
 	}
-	h.edited, h.hides, h.hidden = false, event.Hides(h.state), countedPart{}
+	h.edited, h.hides, h.hidden = false, event.Hides(h.state), account.Counted{}
 	if h.hides {
-		h.hidden = hiddenPart(h.state, h.state.View(*m), h.recorded)
+		h.hidden = account.HiddenPart(h.state, h.state.View(*m), h.recorded)
 	}
 }
 
@@ -120,7 +121,7 @@ func (h *History) update(m *furl.Model) {
 // request. It reports whether it did. Other reductions, and thinking, need the view.
 func (h *History) patch(red *furl.Reduction) bool {
 	client := red.Stage == furl.StageClient
-	if h.edited || h.sizes.edited || h.shown.edited || h.sizes.model == "" || h.thinks || !h.hides && !client {
+	if h.edited || h.sizes.Edited || h.shown.edited || h.sizes.Model == "" || h.thinks || !h.hides && !client {
 		return false
 	}
 	grown := 0
@@ -138,11 +139,11 @@ func (h *History) patch(red *furl.Reduction) bool {
 			grown += in.Tokens - m.Blocks[sp.First.Block].Tokens
 		}
 	}
-	for _, meter := range []*token.Meter{&h.sizes.meter, &h.shown.meter} {
+	for _, meter := range []*token.Meter{&h.sizes.Meter, &h.shown.meter} {
 		meter.Rebase(meter.Whole().Plus(token.Part{Tokens: grown}))
 	}
 	if !client {
-		h.hidden.tokens -= grown
+		h.hidden.Tokens -= grown
 	}
 	return true
 }

@@ -15,9 +15,11 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/racetest"
-	"github.com/furlhq/furl/internal/recordings"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/dev/racetest"
+	"github.com/furlhq/furl/internal/dev/recordings"
+	"github.com/furlhq/furl/internal/open"
+	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -50,12 +52,12 @@ type accountedSession struct {
 	s        *session.Session
 	now      time.Time
 	calls    int
-	accounts map[furl.Seq]session.Account // by exchange
+	accounts map[furl.Seq]price.Account // by exchange
 	history  *session.History
 }
 
 func newAccounted(t *testing.T) *accountedSession {
-	m := &accountedSession{t: t, now: still(), accounts: make(map[furl.Seq]session.Account)}
+	m := &accountedSession{t: t, now: still(), accounts: make(map[furl.Seq]price.Account)}
 	m.all = reopen(t, inmem.New(), session.Options{Policy: "rolling-mask-5", Window: 5000, Now: func() time.Time { return m.now }})
 	m.s = m.all.Create(storage.Meta{Model: "claude-sonnet-4-5"})
 	m.history = session.NewHistory(m.s.HistoryOptions())
@@ -75,15 +77,15 @@ func (m *accountedSession) step(rt *rapid.T) {
 	if model == "gpt-5" {
 		requested = 0
 	}
-	var fit *session.Fit
-	d, err := transact.OfSession(m.s).(transact.Session[*session.Fit]).Prepare(ctx, transact.Preparation[*session.Fit]{
-		Prompt: func(transact.Tx[*session.Fit]) transact.Prompt {
-			return transact.Prompt{Model: model, DryRun: dry, Cache: protocol.CacheRequest{Lifetime: requested, HourTail: -1}, Digest: furl.Digest{byte(rapid.IntRange(0, 1).Draw(rt, "tools"))}}
+	var fit *policy.Fit
+	d, err := m.s.Internal().Prepare(ctx, open.Preparation{
+		Prompt: func(*open.Change) open.Prompt {
+			return open.Prompt{Model: model, DryRun: dry, Cache: protocol.CacheRequest{Lifetime: requested, HourTail: -1}, Digest: furl.Digest{byte(rapid.IntRange(0, 1).Draw(rt, "tools"))}}
 		},
-		Encode: func(_ transact.Tx[*session.Fit], f *session.Fit) error { fit = f; return nil },
+		Encode: func(_ *open.Change, f *policy.Fit) error { fit = f; return nil },
 	})
 	if err == nil {
-		err = d.Commit(ctx)
+		err = d.Commit(ctx, open.Committed)
 	}
 	if err != nil {
 		rt.Fatal(err)
@@ -185,7 +187,7 @@ func (m *accountedSession) check(rt *rapid.T) {
 
 // sendAgain sends the requests of a recording through a session, with the usage that it
 // reports, and returns the accounts.
-func sendAgain(t *testing.T, s *session.Session, rec *transcript.Session, now *time.Time) (accounts []session.Account) {
+func sendAgain(t *testing.T, s *session.Session, rec *transcript.Session, now *time.Time) (accounts []price.Account) {
 	t.Helper()
 	ctx := t.Context()
 	for _, r := range rec.Log.Path(rec.Log.Head()) {

@@ -6,7 +6,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/open"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -37,17 +38,17 @@ func TestHourCache(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := all.Create(storage.Meta{})
-			request := func(u furl.Usage) *session.Fit {
+			request := func(u furl.Usage) *policy.Fit {
 				t.Helper()
-				var fit *session.Fit
-				d, err := transact.OfSession(s).(transact.Session[*session.Fit]).Prepare(t.Context(), transact.Preparation[*session.Fit]{
-					Prompt: func(transact.Tx[*session.Fit]) transact.Prompt {
-						return transact.Prompt{Model: model, Cache: protocol.CacheRequest{Lifetime: tt.lifetime, HourTail: -1}}
+				var fit *policy.Fit
+				d, err := s.Internal().Prepare(t.Context(), open.Preparation{
+					Prompt: func(*open.Change) open.Prompt {
+						return open.Prompt{Model: model, Cache: protocol.CacheRequest{Lifetime: tt.lifetime, HourTail: -1}}
 					},
-					Encode: func(_ transact.Tx[*session.Fit], f *session.Fit) error { fit = f; return nil },
+					Encode: func(_ *open.Change, f *policy.Fit) error { fit = f; return nil },
 				})
 				if err == nil {
-					err = d.Commit(t.Context())
+					err = d.Commit(t.Context(), open.Committed)
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -89,11 +90,11 @@ func TestCachedMessages(t *testing.T) {
 	appendAll(t, s, steps(t, 3, 400))
 	budget := func(c protocol.CacheRequest) (b furl.Budget) {
 		t.Helper()
-		_, err := transact.OfSession(s).(transact.Session[*session.Fit]).Prepare(t.Context(), transact.Preparation[*session.Fit]{
-			Prompt: func(transact.Tx[*session.Fit]) transact.Prompt {
-				return transact.Prompt{Model: "claude-opus-4-6", Cache: c}
+		_, err := s.Internal().Prepare(t.Context(), open.Preparation{
+			Prompt: func(*open.Change) open.Prompt {
+				return open.Prompt{Model: "claude-opus-4-6", Cache: c}
 			},
-			Encode: func(_ transact.Tx[*session.Fit], f *session.Fit) error { b = f.Budget; return nil },
+			Encode: func(_ *open.Change, f *policy.Fit) error { b = f.Budget; return nil },
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/storage"
 )
@@ -33,14 +34,16 @@ type Recorded struct {
 
 // Reductions returns all reductions on the session's path in order, with their
 // sizes, costs and states.
-func (s *Session) Reductions() []Recorded {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.log.State()
-	var list []Recorded
+func (s *Session) Reductions() (list []Recorded) {
+	s.Internal().Read(func(c *open.Change) { list = reductionsOf(c.Log()) })
+	return list
+}
+
+func reductionsOf(log *furl.Log) (list []Recorded) {
+	st := log.State()
 	for _, r := range policy.Reductions(st) {
 		red, _ := st.Reduction(r.Seq)
-		rec := Recorded{Reduced: r, State: coveredState, Cost: red.Cost, By: s.log.At(r.Seq).By, Copy: red.Copy}
+		rec := Recorded{Reduced: r, State: coveredState, Cost: red.Cost, By: log.At(r.Seq).By, Copy: red.Copy}
 		switch {
 		case r.Lifted:
 			rec.State = liftedState
@@ -67,7 +70,7 @@ func (a *Sessions) List(ctx context.Context, q storage.SessionQuery) iter.Seq2[s
 			left--
 			return yield(heap.Pop(&waiting).(listed).SessionInfo, nil) && left != 0
 		}
-		for info, err := range a.store.Sessions(ctx, a.tenant, q) {
+		for info, err := range a.Store().Sessions(ctx, a.Tenant(), q) {
 			if err != nil {
 				yield(info, err)
 				return

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/storage"
 )
@@ -31,28 +32,20 @@ func (s *Session) RecordPing(ctx context.Context, p Ping) (float64, error) {
 		cost = price.OfRequest(p.Of, p.Usage, p.At)
 	}
 	one := storage.Savings{Pings: 1, PingTokens: p.Usage.Prompt() + p.Usage.Output, PingCost: cost}
-	err := s.update(ctx, onDisk, func() error {
-		m := s.meta.Clone()
+	err := s.Internal().Update(ctx, open.OnDisk, func(c *open.Change) error {
+		m := c.Meta().Clone()
 		if m.Ledger == nil {
 			m.Ledger = &storage.Ledger{}
 		}
-		m.Ledger.Add(p.At.Format(time.DateOnly), ledgerModel(p.Model), one)
+		m.Ledger.Add(p.At.Format(time.DateOnly), open.LedgerModel(p.Model), one)
 		if p.Usage.CacheRead > 0 && p.At.After(m.Ledger.LastPing) {
 			m.Ledger.LastPing = p.At.UTC().Round(0)
 		}
-		s.newMeta = &m
+		c.SetMeta(m)
 		return nil
 	})
 	if err != nil {
-		return cost, fmt.Errorf("record ping of session %s: %w", s.key.Session, err)
+		return cost, fmt.Errorf("record ping of session %s: %w", s.ID(), err)
 	}
 	return cost, nil
-}
-
-// lastPing returns the time of the newest ping, zero if there was none.
-func (s *Session) lastPing() time.Time {
-	if s.meta.Ledger == nil {
-		return time.Time{}
-	}
-	return s.meta.Ledger.LastPing
 }

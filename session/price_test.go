@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"

@@ -17,6 +17,7 @@ import (
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
+	"github.com/furlhq/furl/wire"
 )
 
 // TestSessionIsALog holds a session against a plain furl.Log over random
@@ -215,7 +216,7 @@ func TestConcurrentUse(t *testing.T) {
 					t.Error(err)
 					continue
 				}
-				if _, err := fit.Encode(furl.FormatAnthropic); err != nil {
+				if _, err := wire.For(furl.FormatAnthropic).EncodeView(fit.View); err != nil {
 					t.Error(err)
 				}
 				reply := &protocol.Reply{ID: fmt.Sprint(i, n), Usage: furl.Usage{Input: 1000 + n}, Messages: []*furl.Message{message(t, furl.RoleAssistant, text(fmt.Sprint("reply ", i, " ", n)))}}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/storage"
 )
@@ -19,22 +20,26 @@ import (
 // Spans returns the spans of handles, for Restore and Hold. A handle without
 // a block covers the whole message. If a handle is unknown or of another session,
 // the error wraps furl.ErrNotOnPath.
-func (s *Session) Spans(handles ...string) ([]furl.Span, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Session) Spans(handles ...string) (spans []furl.Span, err error) {
+	s.Internal().Read(func(c *open.Change) { spans, err = spansOf(c, handles) })
+	return spans, err
+}
+
+// spansOf returns the spans of handles.
+func spansOf(c *open.Change, handles []string) ([]furl.Span, error) {
 	spans := make([]furl.Span, len(handles))
-	for i, text := range handles {
+	for i, h := range handles {
 		var err error
-		if spans[i], err = s.span(text); err != nil {
+		if spans[i], err = spanOfHandle(c, h); err != nil {
 			return nil, err
 		}
 	}
 	return spans, nil
 }
 
-// span returns the span of a handle.
-func (s *Session) span(handle string) (furl.Span, error) {
-	h, _, m, err := s.resolve(handle)
+// spanOfHandle returns the span of a handle.
+func spanOfHandle(c *open.Change, handle string) (furl.Span, error) {
+	h, _, m, err := resolve(c, handle)
 	if err != nil {
 		return furl.Span{}, err
 	}
@@ -46,18 +51,18 @@ func (s *Session) span(handle string) (furl.Span, error) {
 }
 
 // resolve returns the message of a handle and its record.
-func (s *Session) resolve(text string) (recall.Handle, furl.Record, *furl.Message, error) {
+func resolve(c *open.Change, text string) (recall.Handle, furl.Record, *furl.Message, error) {
 	h, err := recall.ParseHandle(text)
 	if err != nil {
 		return h, furl.Record{}, nil, err
 	}
-	if (h.Session == "" || h.Session == s.key.Session) && h.Msg <= furl.Seq(s.log.Len()) {
-		r := s.log.At(h.Msg)
+	if (h.Session == "" || h.Session == c.Key().Session) && h.Msg <= furl.Seq(c.Log().Len()) {
+		r := c.Log().At(h.Msg)
 		if m, ok := r.Body.(*furl.Message); ok && h.Block < len(m.Blocks) {
 			return h, r, m, nil
 		}
 	}
-	return h, furl.Record{}, nil, fmt.Errorf("%s in session %s: %w", h, s.key.Session, furl.ErrNotOnPath)
+	return h, furl.Record{}, nil, fmt.Errorf("%s in session %s: %w", h, c.Key().Session, furl.ErrNotOnPath)
 }
 
 // Scope is the part of a session that a search covers.
@@ -160,27 +165,28 @@ func (h Hit) MarshalJSON() ([]byte, error) {
 // blocks of the path. It covers everything appended before, also by other
 // processes.
 func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]Hit, error) {
-	err := s.refresh(ctx)
+	err := s.Internal().Refresh(ctx)
 	if errors.Is(err, storage.ErrNoSession) {
 		return nil, ctx.Err() // nothing was appended yet
 	}
 	if err != nil {
 		return nil, err
 	}
-	req := o.request(s.key, query)
+	key, core := s.Internal().Key(), s.Internal().All().Options()
+	req := o.request(key, query)
 	if o.Scope == defaultScope {
 		o.Scope = Hidden
 	}
 	if o.Scope != Everywhere || o.WithoutRecall {
 		req.Only = func(_ furl.SessionID, p furl.Pos) bool { return s.selects(p, o.Scope, o.WithoutRecall) }
 	}
-	if err := s.all.indexer.Catchup(ctx, s.key); err != nil {
+	if err := core.Indexer.Catchup(ctx, key); err != nil {
 		// The search reads records that are not indexed.
-		s.all.log.Warn("could not index session", "session", s.key.Session, "error", err)
+		core.Logger.Warn("could not index session", "session", key.Session, "error", err)
 	}
-	found, err := s.all.searcher.Search(ctx, req)
+	found, err := core.Searcher.Search(ctx, req)
 	if err != nil {
-		return nil, fmt.Errorf("search session %s: %w", s.key.Session, err)
+		return nil, fmt.Errorf("search session %s: %w", key.Session, err)
 	}
 	hits := make([]Hit, len(found.Hits))
 	for i := range found.Hits {
@@ -193,12 +199,12 @@ func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]
 // Search returns the blocks in all sessions that match a query; by default those of
 // all branches, hidden or not. Their handles include the session.
 func (a *Sessions) Search(ctx context.Context, query string, o SearchOptions) ([]Hit, error) {
-	req := o.request(furl.SessionKey{Tenant: a.tenant}, query)
+	req := o.request(furl.SessionKey{Tenant: a.Tenant()}, query)
 	f := scopeFilter{ctx: ctx, all: a, scope: o.Scope, withoutRecall: o.WithoutRecall}
 	if o.Scope != defaultScope && o.Scope != Everywhere || o.WithoutRecall {
 		req.Only = f.selects
 	}
-	found, err := a.searcher.Search(ctx, req)
+	found, err := a.open.Options().Searcher.Search(ctx, req)
 	if err = cmp.Or(f.err, err); err != nil {
 		return nil, fmt.Errorf("search all sessions: %w", err)
 	}
@@ -248,13 +254,12 @@ func (f *scopeFilter) selects(id furl.SessionID, p furl.Pos) bool {
 
 // selects reports whether a block is in a scope, and not of a recall tool if those are
 // excluded.
-func (s *Session) selects(p furl.Pos, scope Scope, withoutRecall bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.Msg > furl.Seq(s.log.Len()) {
-		return false // appended by another process after the session was opened
-	}
-	return s.inScope(p, scope) && !(withoutRecall && s.isOwn(p))
+func (s *Session) selects(p furl.Pos, scope Scope, withoutRecall bool) (ok bool) {
+	s.Internal().Read(func(c *open.Change) {
+		// It may be appended by another process after the session was opened.
+		ok = p.Msg <= furl.Seq(c.Log().Len()) && inScope(c.Log(), p, scope) && !(withoutRecall && isOwn(c.Log(), p))
+	})
+	return ok
 }
 
 // openAll opens the sessions of hits concurrently: each must be read to know what it
@@ -292,33 +297,36 @@ func (o *SearchOptions) request(key furl.SessionKey, query string) recall.Reques
 	return req
 }
 
-func (s *Session) newHit(f *recall.Hit, all bool, context int) Hit {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, onPath := s.log.State().Find(f.Pos.Msg)
+func (s *Session) newHit(f *recall.Hit, all bool, context int) (hit Hit) {
+	s.Internal().Read(func(c *open.Change) { hit = hitIn(c.Log(), f, all, context) })
+	return hit
+}
+
+func hitIn(log *furl.Log, f *recall.Hit, all bool, context int) Hit {
+	_, onPath := log.State().Find(f.Pos.Msg)
 	whole := false
-	if f.Pos.Msg >= 1 && f.Pos.Msg <= furl.Seq(s.log.Len()) {
-		m, ok := s.log.At(f.Pos.Msg).Body.(*furl.Message)
+	if f.Pos.Msg >= 1 && f.Pos.Msg <= furl.Seq(log.Len()) {
+		m, ok := log.At(f.Pos.Msg).Body.(*furl.Message)
 		whole = ok && len(m.Blocks) == 1
 	}
 	hit := Hit{
 		Whole:   whole,
 		OffPath: !onPath, Session: f.Session, Handle: f.Handle(all).String(), Pos: f.Pos, Role: f.Role, Kind: f.Kind.String(),
-		Tool: f.Tool, Time: f.At, Error: f.Error, Hidden: !s.inScope(f.Pos, Visible), Score: f.Score,
+		Tool: f.Tool, Time: f.At, Error: f.Error, Hidden: !inScope(log, f.Pos, Visible), Score: f.Score,
 		Excerpt: f.Excerpt, Matched: f.Matched,
 	}
-	if context > 0 && f.Pos.Msg <= furl.Seq(s.log.Len()) {
+	if context > 0 && f.Pos.Msg <= furl.Seq(log.Len()) {
 		text := f.Kind == furl.KindText
-		hit.Before = s.neighbor(s.before(f.Pos.Msg), text, all, context)
-		hit.After = s.neighbor(s.after(f.Pos.Msg, onPath), text, all, context)
+		hit.Before = neighbor(log, before(log, f.Pos.Msg), f.Session, text, all, context)
+		hit.After = neighbor(log, after(log, f.Pos.Msg, onPath), f.Session, text, all, context)
 	}
 	return hit
 }
 
 // before returns the message before a message on its branch; 0: none.
-func (s *Session) before(msg furl.Seq) furl.Seq {
-	for at := s.log.At(msg).Parent; at != 0; at = s.log.At(at).Parent {
-		if _, ok := s.log.At(at).Body.(*furl.Message); ok {
+func before(log *furl.Log, msg furl.Seq) furl.Seq {
+	for at := log.At(msg).Parent; at != 0; at = log.At(at).Parent {
+		if _, ok := log.At(at).Body.(*furl.Message); ok {
 			return at
 		}
 	}
@@ -331,10 +339,10 @@ const maxAfter = 1000
 
 // after returns the message that follows a message, on the path if that is there; 0:
 // none.
-func (s *Session) after(msg furl.Seq, onPath bool) furl.Seq {
-	st := s.log.State()
-	for at := msg + 1; at <= min(msg+maxAfter, furl.Seq(s.log.Len())); at++ {
-		if _, ok := s.log.At(at).Body.(*furl.Message); !ok || s.before(at) != msg {
+func after(log *furl.Log, msg furl.Seq, onPath bool) furl.Seq {
+	st := log.State()
+	for at := msg + 1; at <= min(msg+maxAfter, furl.Seq(log.Len())); at++ {
+		if _, ok := log.At(at).Body.(*furl.Message); !ok || before(log, at) != msg {
 			continue
 		}
 		if _, on := st.Find(at); on || !onPath {
@@ -346,11 +354,11 @@ func (s *Session) after(msg furl.Seq, onPath bool) furl.Seq {
 
 // neighbor returns a message beside a hit. Beside a text it is nil if the message has
 // no text.
-func (s *Session) neighbor(msg furl.Seq, text, all bool, length int) *Neighbor {
+func neighbor(log *furl.Log, msg furl.Seq, id furl.SessionID, text, all bool, length int) *Neighbor {
 	if msg == 0 {
 		return nil
 	}
-	m := s.log.At(msg).Body.(*furl.Message)
+	m := log.At(msg).Body.(*furl.Message)
 	for i := range m.Blocks {
 		b := &m.Blocks[i]
 		t := strings.TrimSpace(textOf(b))
@@ -359,7 +367,7 @@ func (s *Session) neighbor(msg furl.Seq, text, all bool, length int) *Neighbor {
 		}
 		h := recall.HandleOf(furl.Pos{Msg: msg, Block: i})
 		if all {
-			h.Session = s.key.Session
+			h.Session = id
 		}
 		return &Neighbor{Handle: h.String(), Role: m.Role, Text: beginning(t, length)}
 	}
@@ -378,8 +386,9 @@ func beginning(text string, length int) string {
 	return strings.ToValidUTF8(cut, "") + "…"
 }
 
-func (s *Session) inScope(p furl.Pos, scope Scope) bool {
-	st := s.log.State()
+// inScope reports whether a block is in a scope.
+func inScope(log *furl.Log, p furl.Pos, scope Scope) bool {
+	st := log.State()
 	_, onPath := st.Find(p.Msg)
 	switch scope {
 	case Path:
@@ -395,8 +404,8 @@ func (s *Session) inScope(p furl.Pos, scope Scope) bool {
 }
 
 // isOwn reports whether a block has Own set.
-func (s *Session) isOwn(p furl.Pos) bool {
-	m, ok := s.log.At(p.Msg).Body.(*furl.Message)
+func isOwn(log *furl.Log, p furl.Pos) bool {
+	m, ok := log.At(p.Msg).Body.(*furl.Message)
 	return ok && p.Block < len(m.Blocks) && m.Blocks[p.Block].Own
 }
 
@@ -422,25 +431,29 @@ type Original struct {
 
 // Get returns the original of a handle, on any branch. If the handle is unknown, the
 // error wraps furl.ErrNotOnPath.
-func (s *Session) Get(handle string) (*Original, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h, r, m, err := s.resolve(handle)
+func (s *Session) Get(handle string) (out *Original, err error) {
+	s.Internal().Read(func(c *open.Change) { out, err = originalOf(c, handle) })
+	return out, err
+}
+
+func originalOf(c *open.Change, handle string) (*Original, error) {
+	log := c.Log()
+	h, r, m, err := resolve(c, handle)
 	if err != nil {
 		return nil, err
 	}
-	out := &Original{Session: s.key.Session, Handle: h.String(), Role: m.Role, Kind: "message", Time: r.At, Raw: m.Raw}
+	out := &Original{Session: c.Key().Session, Handle: h.String(), Role: m.Role, Kind: "message", Time: r.At, Raw: m.Raw}
 	if h.Block < 0 {
 		texts := make([]string, len(m.Blocks))
 		for i := range m.Blocks {
 			texts[i] = textOf(&m.Blocks[i])
-			out.Hidden = out.Hidden || !s.inScope(furl.Pos{Msg: h.Msg, Block: i}, Visible)
+			out.Hidden = out.Hidden || !inScope(log, furl.Pos{Msg: h.Msg, Block: i}, Visible)
 		}
 		out.Text = strings.Join(texts, "\n\n")
 	} else {
 		b := &m.Blocks[h.Block]
-		out.Kind, out.Text, out.Tool, out.Error = b.Kind.String(), textOf(b), s.toolOf(r, b), b.Error
-		out.Hidden = !s.inScope(h.Pos(), Visible)
+		out.Kind, out.Text, out.Tool, out.Error = b.Kind.String(), textOf(b), toolOf(log, r, b), b.Error
+		out.Hidden = !inScope(log, h.Pos(), Visible)
 		if b.End > b.Start && b.End <= len(m.Raw) {
 			out.Raw = m.Raw[b.Start:b.End]
 		}
@@ -451,13 +464,13 @@ func (s *Session) Get(handle string) (*Original, error) {
 
 // toolOf returns the tool of a call, or of the call that a result in record r
 // belongs to.
-func (s *Session) toolOf(r furl.Record, b *furl.Block) string {
+func toolOf(log *furl.Log, r furl.Record, b *furl.Block) string {
 	switch b.Kind {
 	case furl.KindCall:
 		return b.Name
 	case furl.KindResult:
-		for at := r.Parent; at != 0; at = s.log.At(at).Parent {
-			m, ok := s.log.At(at).Body.(*furl.Message)
+		for at := r.Parent; at != 0; at = log.At(at).Parent {
+			m, ok := log.At(at).Body.(*furl.Message)
 			for i := 0; ok && i < len(m.Blocks); i++ {
 				if c := &m.Blocks[i]; c.Kind == furl.KindCall && c.ID == b.ID {
 					return c.Name

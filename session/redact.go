@@ -8,9 +8,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire"
@@ -19,23 +21,31 @@ import (
 // Redacted is what replaces a secret.
 const Redacted = "[redacted]"
 
-// Credentials are patterns of common credentials: keys of model providers, clouds and
+// Credentials returns patterns of common credentials: keys of model providers, clouds and
 // code hosts, tokens, private keys, and passwords in URLs.
-var Credentials = []*regexp.Regexp{
-	regexp.MustCompile(`sk-(?:ant-|proj-|or-)?[A-Za-z0-9_-]{20,}`),
-	regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{35}`),
-	regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`),
-	regexp.MustCompile(`\b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{36,}`),
-	regexp.MustCompile(`\bgithub_pat_[A-Za-z0-9_]{50,}`),
-	regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`),
-	regexp.MustCompile(`\bxox[abposr]-[A-Za-z0-9-]{10,}`),
-	regexp.MustCompile(`\b[rs]k_(?:live|test)_[A-Za-z0-9]{20,}`),
-	regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}`),
-	regexp.MustCompile(`\bhf_[A-Za-z0-9]{30,}`),
-	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`),
-	regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----`),
-	regexp.MustCompile(`[a-z][a-z0-9+.-]{1,20}://[^\s/:@"'\\]{1,64}:[^\s/@"'\\]{3,200}@`),
-}
+func Credentials() []*regexp.Regexp { return slices.Clone(credentials()) }
+
+// The patterns are compiled when they are first used, not when a program starts.
+var credentials = sync.OnceValue(func() (all []*regexp.Regexp) {
+	for _, text := range []string{
+		`sk-(?:ant-|proj-|or-)?[A-Za-z0-9_-]{20,}`,
+		`\bAIza[A-Za-z0-9_-]{35}`,
+		`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`,
+		`\b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{36,}`,
+		`\bgithub_pat_[A-Za-z0-9_]{50,}`,
+		`\bglpat-[A-Za-z0-9_-]{20,}`,
+		`\bxox[abposr]-[A-Za-z0-9-]{10,}`,
+		`\b[rs]k_(?:live|test)_[A-Za-z0-9]{20,}`,
+		`\bnpm_[A-Za-z0-9]{36}`,
+		`\bhf_[A-Za-z0-9]{30,}`,
+		`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`,
+		`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----`,
+		`[a-z][a-z0-9+.-]{1,20}://[^\s/:@"'\\]{1,64}:[^\s/@"'\\]{3,200}@`,
+	} {
+		all = append(all, regexp.MustCompile(text))
+	}
+	return all
+})
 
 // Redaction says what to remove from what was recorded.
 type Redaction struct {
@@ -150,7 +160,7 @@ func prepareRedaction(ctx context.Context, store storage.Store, rewriter storage
 		if rec.Seq > info.Records {
 			break
 		}
-		if head = rec.Seq; movesHead(rec) {
+		if head = rec.Seq; open.MovesHead(rec) {
 			head = rec.Parent
 		}
 		x, _ := rec.Body.(*furl.Exchange)
@@ -223,13 +233,6 @@ func finishRedaction(info *storage.SessionInfo, head furl.Seq, by furl.Actor) *s
 	}
 	r := furl.Record{Seq: seq, Parent: head, At: time.Now(), By: by, Body: &furl.Head{From: head}}
 	return &storage.Batch{Records: []furl.Record{r}, Meta: &meta, MetaWas: &info.Meta}
-}
-
-// movesHead reports whether a record sets the head of the path, as a rewind does and the
-// record that follows a redaction.
-func movesHead(r furl.Record) bool {
-	_, ok := r.Body.(*furl.Head)
-	return ok
 }
 
 // redactor replaces texts of a session.
@@ -446,71 +449,20 @@ func (d *redactor) meta(m *storage.Meta) (_ *storage.Meta, err error) {
 // waiting redacts a summary that waits for approval. Its record is encoded, so its
 // texts cannot be found in its JSON.
 func (d *redactor) waiting(data json.RawMessage) (json.RawMessage, error) {
-	w, err := decodeWaiting(data)
+	w, err := open.DecodeWaiting(data)
 	if err != nil || w == nil {
 		return data, err
 	}
 	was := d.report.Found
-	r := furl.Record{Seq: w.at + 1, Parent: w.at, At: w.since, By: furl.Furl, Body: w.red}
+	r := furl.Record{Seq: w.At + 1, Parent: w.At, At: w.Since, By: furl.Furl, Body: w.Red}
 	if _, err := d.record(&r); err != nil {
 		return nil, fmt.Errorf("summary that waits for approval: %w", err)
 	}
 	d.at = 0
-	w.edited = d.text(w.edited)
+	w.Edited = d.text(w.Edited)
 	if d.report.Found == was {
 		return data, nil
 	}
-	w.red = r.Body.(*furl.Reduction)
-	return encodeWaiting(w, w.since)
-}
-
-// appendAsRedacted appends a message. If it is one that was redacted, as when a client
-// continues from an earlier message, its redacted form is recorded again.
-func (s *Session) appendAsRedacted(by furl.Actor, m *furl.Message) (furl.Record, error) {
-	if form := s.redactedForm(m); form != nil {
-		return s.appendRedacted(by, m, form)
-	}
-	return s.appendRecord(by, m)
-}
-
-// redactedForm returns what is recorded for a message of the session that was redacted,
-// nil for others.
-func (s *Session) redactedForm(m *furl.Message) *furl.Message {
-	for i := range s.meta.Redactions {
-		for _, seq := range s.meta.Redactions[i].Records {
-			if int(seq) > s.log.Len() {
-				continue
-			}
-			if was, ok := s.log.At(seq).Body.(*furl.Message); ok && was.Digest == m.Digest && was.Format == m.Format {
-				return was
-			}
-		}
-	}
-	return nil
-}
-
-// appendRedacted appends the redacted form of a message, with the digests of the
-// original.
-func (s *Session) appendRedacted(by furl.Actor, m, form *furl.Message) (furl.Record, error) {
-	probe := s.log.Draft()
-	r, err := probe.Append(probe.Head(), s.all.o.Now(), by, m)
-	if err != nil {
-		return r, err
-	}
-	own := *form
-	r.Body = &own
-	if err := s.log.Load([]furl.Record{r}); err != nil {
-		return r, err
-	}
-	s.sizes.recordAppended(r, s.log, s.models())
-	meta := (&tx{s}).Meta().Clone()
-	again := storage.Redaction{By: furl.Furl.String()}
-	if last := len(meta.Redactions) - 1; last >= 0 && meta.Redactions[last].By == again.By {
-		again, meta.Redactions = meta.Redactions[last], meta.Redactions[:last]
-	}
-	again.At, again.Record = r.At.UTC().Truncate(time.Second), r.Seq
-	again.Records = append(slices.Clone(again.Records), r.Seq)
-	meta.Redactions = append(meta.Redactions, again)
-	s.newMeta = &meta
-	return r, nil
+	w.Red = r.Body.(*furl.Reduction)
+	return open.EncodeWaiting(w, w.Since)
 }

@@ -55,7 +55,7 @@ func TestKilledRedaction(t *testing.T) {
 	ctx := context.Background()
 	key := furl.SessionKey{Session: "s"}
 	redact := func(st storage.Store) error {
-		if _, err := session.Redact(ctx, st, key, session.Redaction{Patterns: session.Credentials, By: furl.Person}); err != nil {
+		if _, err := session.Redact(ctx, st, key, session.Redaction{Patterns: session.Credentials(), By: furl.Person}); err != nil {
 			return err
 		}
 		return st.(storage.Rewriter).Scrub(ctx)

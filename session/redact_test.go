@@ -11,7 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/encrypted"
-	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/dev/pgtest"
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
@@ -89,7 +89,7 @@ func testRedact(t *testing.T, st encrypted.Inner, path string) {
 	if err := st.WriteIndex(ctx, key, storage.IndexWrite{To: 6, Put: []storage.IndexPage{{Bucket: 1, Data: []byte(secret)}}}); err != nil {
 		t.Fatal(err)
 	}
-	redaction := session.Redaction{Patterns: session.Credentials, Blocks: []furl.Pos{{Msg: 4, Block: 0}}, By: furl.Person, DryRun: true}
+	redaction := session.Redaction{Patterns: session.Credentials(), Blocks: []furl.Pos{{Msg: 4, Block: 0}}, By: furl.Person, DryRun: true}
 	dry, err := session.Redact(ctx, st, key, redaction)
 	if err != nil || dry.Found != 9 || len(dry.Samples) != dry.Found {
 		t.Fatalf("would redact %+v, %v", dry, err)
@@ -105,7 +105,7 @@ func testRedact(t *testing.T, st encrypted.Inner, path string) {
 	if _, err := session.Redact(ctx, st, key, redaction); err != nil {
 		t.Errorf("the same again: %v", err)
 	}
-	again, err := session.Redact(ctx, st, key, session.Redaction{Patterns: session.Credentials})
+	again, err := session.Redact(ctx, st, key, session.Redaction{Patterns: session.Credentials()})
 	if err != nil || again.Found != 0 {
 		t.Errorf("the second time: %+v, %v", again, err)
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -38,13 +38,14 @@ type Reduction struct {
 // Reduce plans by a stage or policy now, and records the reductions.
 func (s *Session) Reduce(ctx context.Context, o ReduceOptions) (*Reduction, error) {
 	if o.DryRun {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.reduction(ctx, o)
+		var out *Reduction
+		var err error
+		s.Internal().Read(func(c *open.Change) { out, err = reduction(ctx, c, o) })
+		return out, err
 	}
 	var out *Reduction
-	err := s.update(ctx, onDisk, func() (err error) {
-		out, err = s.reduction(ctx, o)
+	err := s.Internal().Update(ctx, open.OnDisk, func(c *open.Change) (err error) {
+		out, err = reduction(ctx, c, o)
 		return err
 	})
 	if err != nil {
@@ -53,32 +54,32 @@ func (s *Session) Reduce(ctx context.Context, o ReduceOptions) (*Reduction, erro
 	return out, nil
 }
 
-func (s *Session) reduction(ctx context.Context, o ReduceOptions) (*Reduction, error) {
-	p, err := s.planner(o)
+func reduction(ctx context.Context, c *open.Change, o ReduceOptions) (*Reduction, error) {
+	p, err := planner(c, o)
 	if err != nil {
 		return nil, err
 	}
-	b, view, _ := s.budgetFor(transact.Prompt{Model: cmp.Or(o.Model, s.meta.Model), Preamble: o.Preamble, Digest: preambleDigest(o.Preamble), Force: o.Stage == nil})
-	plan, err := p.Plan(ctx, s.log.State(), b)
+	b, view, _ := c.BudgetFor(open.Prompt{Model: cmp.Or(o.Model, c.Meta().Model), Preamble: o.Preamble, Digest: open.PreambleDigest(o.Preamble), Force: o.Stage == nil})
+	plan, err := p.Plan(ctx, c.Log().State(), b)
 	if err != nil {
 		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
 	}
-	state := s.log.State()
+	state := c.Log().State()
 	outcome, err := policy.OutcomeOf(p, state, &b, plan)
 	if err != nil {
 		return nil, err
 	}
 	out := &Reduction{Outcome: outcome, Steps: plan.Steps}
-	if o.Stage == nil && s.policySettings().Off {
+	if o.Stage == nil && c.PolicySettings().Off {
 		out.Reason = "context management is off (context_management_enabled is false)"
 	}
 	for i, red := range plan.Reductions {
 		if !o.DryRun {
-			r, err := s.appendRecord(furl.Person, red)
+			r, err := c.Append(furl.Person, red)
 			if err != nil {
 				return nil, err
 			}
-			out.Planned[i].Record, state = r.Seq, s.log.State()
+			out.Planned[i].Record, state = r.Seq, c.Log().State()
 		} else if state, err = state.With(red); err != nil {
 			return nil, err
 		}
@@ -88,16 +89,16 @@ func (s *Session) reduction(ctx context.Context, o ReduceOptions) (*Reduction, e
 }
 
 // planner returns the policy that the options ask for.
-func (s *Session) planner(o ReduceOptions) (furl.Policy, error) {
+func planner(c *open.Change, o ReduceOptions) (furl.Policy, error) {
 	switch {
 	case o.Stage != nil:
 		return &policy.Pipeline{Label: o.Stage.Name(), Stages: []policy.Stage{o.Stage}, NoBackstop: true}, nil
 	case o.Policy != "":
-		p, err := s.all.live().Policies.Policy(o.Policy, s.policySettings())
+		p, err := c.Options().Policies.Policy(o.Policy, c.PolicySettings())
 		if err != nil {
 			return nil, &invalid{err}
 		}
 		return p, nil
 	}
-	return s.sessionPolicy()
+	return c.Policy()
 }

@@ -17,10 +17,10 @@ type Reported struct {
 }
 
 // reported returns what the models API reports of a model, the zero value if nothing.
-func (a *shared) reported(name string, format furl.Format) Reported {
-	if a.o.Reported == nil {
+func (a *Sessions) reported(name string, format furl.Format) Reported {
+	if a.Options().Reported == nil {
 		return Reported{}
 	}
-	r, _ := a.o.Reported(name, format)
+	r, _ := a.Options().Reported(name, format)
 	return r
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/internal/rebuild"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire"
@@ -84,7 +85,7 @@ func (s *Session) ViewAtExchange(ctx context.Context, exchange furl.Seq) (*Reque
 	}
 	i := slices.IndexFunc(list, is)
 	if i < 0 {
-		return nil, fmt.Errorf("record %d of session %s is not an exchange", exchange, s.key.Session)
+		return nil, fmt.Errorf("record %d of session %s is not an exchange", exchange, s.ID())
 	}
 	return s.viewAt(ctx, list[i], 0)
 }
@@ -92,39 +93,41 @@ func (s *Session) ViewAtExchange(ctx context.Context, exchange furl.Seq) (*Reque
 func (s *Session) viewAt(ctx context.Context, q Request, requests int) (*RequestView, error) {
 	out := &RequestView{Request: q, Requests: requests}
 	var err error
-	s.mu.Lock()
-	m := s.model(q.Model)
-	out.View, err = s.viewOf(&q, m)
-	s.mu.Unlock()
+	var m furl.Model
+	var format furl.Format
+	s.Internal().Read(func(c *open.Change) {
+		m, format = c.Model(q.Model), c.Format()
+		out.View, err = viewOf(c, &q, m)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("read request %d of session %s: %w", q.Number, s.key.Session, err)
+		return nil, fmt.Errorf("read request %d of session %s: %w", q.Number, s.ID(), err)
 	}
 	records := s.Records(0)
 	if q.Exchange == 0 || records[q.Exchange-1].Body.(*furl.Exchange).Request.Received == "" {
 		return out, nil
 	}
-	body, origins, err := rebuild.SentBody(records, q.Exchange, s.contents(ctx))
+	body, origins, err := rebuild.SentBody(records, q.Exchange, s.Internal().Contents(ctx))
 	if errors.Is(err, storage.ErrNoContent) {
 		return out, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("rebuild request %d of session %s: %w", q.Number, s.key.Session, err)
+		return nil, fmt.Errorf("rebuild request %d of session %s: %w", q.Number, s.ID(), err)
 	}
-	return out, out.read(body, origins, s.format(), s.all.counter(&m))
+	return out, out.read(body, origins, format, s.Internal().All().CounterOf(&m))
 }
 
 // viewOf returns the view of a request that follows from the records.
-func (s *Session) viewOf(q *Request, m furl.Model) (*furl.View, error) {
-	st, err := furl.Fold(s.log, q.Sent)
+func viewOf(c *open.Change, q *Request, m furl.Model) (*furl.View, error) {
+	st, err := furl.Fold(c.Log(), q.Sent)
 	if err != nil {
 		return nil, err
 	}
 	if !q.Dry {
 		return st.View(m), nil
 	}
-	all, err := furl.Fold(s.log, q.Sent)
+	all, err := furl.Fold(c.Log(), q.Sent)
 	if err == nil {
-		err = s.undoAll(all)
+		err = c.UndoAll(all)
 	}
 	if err != nil {
 		return nil, err

@@ -4,8 +4,9 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/price"
 )
 
 // Request is a request on a path, with its size, its cost, and what furl did before
@@ -47,7 +48,7 @@ type Request struct {
 	Usage  furl.Usage
 	Prices furl.Prices
 	Passes []PricedPass
-	Account
+	price.Account
 	// Reductions are the reductions that were recorded since the previous request.
 	Reductions []furl.Seq
 	// Scale converts counted tokens of the request's view.
@@ -94,22 +95,23 @@ func (s *Session) requestsTo(head furl.Seq) ([]Request, error) {
 // HistoryOptions returns the options for a History of this session. After a change of
 // settings, a new History has the new windows, triggers and targets.
 func (s *Session) HistoryOptions() *HistoryOptions {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return &HistoryOptions{Model: s.requestModel, Default: s.meta.Model}
+	return &HistoryOptions{Model: s.requestModel, Default: s.Meta().Model}
 }
 
 // requestModel describes a model for a History.
-func (s *Session) requestModel(name string) RequestModel {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := RequestModel{Model: s.model(name), Limit: s.providerWindow(name)}
-	p, err := s.policyWithoutModel(transact.Prompt{})
+func (s *Session) requestModel(name string) (m RequestModel) {
+	s.Internal().Read(func(c *open.Change) { m = requestModelOf(c, name) })
+	return m
+}
+
+func requestModelOf(c *open.Change, name string) RequestModel {
+	m := RequestModel{Model: c.Model(name), Limit: c.ProviderWindow(name)}
+	p, err := c.PolicyWithoutModel(open.Prompt{})
 	if err != nil {
 		return m
 	}
 	b := policy.NewBudget(m.Model, 0)
-	b.Recall = s.hasRecall()
+	b.Recall = c.HasRecall()
 	m.Trigger, m.Target = policy.Sizes(p, &b)
 	return m
 }

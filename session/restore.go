@@ -6,7 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -30,13 +30,13 @@ type Rewound struct {
 // furl.ErrNotOnPath.
 func (s *Session) Rewind(ctx context.Context, to furl.Seq) (Rewound, error) {
 	var out Rewound
-	err := s.update(ctx, onDisk, func() error {
-		from := s.log.Head()
-		r, err := s.log.Rewind(to, s.all.o.Now(), furl.Person)
+	err := s.Internal().Update(ctx, open.OnDisk, func(c *open.Change) error {
+		from := c.Log().Head()
+		r, err := c.Rewind(to, furl.Person)
 		if err != nil {
 			return err
 		}
-		out = Rewound{To: r.Parent, Branch: from, Messages: s.log.State().Len()}
+		out = Rewound{To: r.Parent, Branch: from, Messages: c.Log().State().Len()}
 		return nil
 	})
 	return out, err
@@ -93,11 +93,11 @@ func (s *Session) Hold(ctx context.Context, hold furl.Hold, spans ...furl.Span) 
 
 func (s *Session) restore(ctx context.Context, res *furl.Restoration, dryRun bool) (Restored, error) {
 	var out Restored
-	f := func() error {
-		st := s.log.State()
-		b, before, _ := s.budgetFor(transact.Prompt{Model: s.meta.Model})
+	f := func(c *open.Change) (err error) {
+		st := c.Log().State()
+		b, before, _ := c.BudgetFor(open.Prompt{Model: c.Meta().Model})
 		out = Restored{Before: b.Size}
-		r := furl.Record{Seq: furl.Seq(s.log.Len() + 1), Parent: s.log.Head(), Body: res}
+		r := furl.Record{Seq: furl.Seq(c.Log().Len() + 1), Parent: c.Log().Head(), Body: res}
 		for _, e := range event.Of(st, r, b.Window) {
 			if e, ok := e.(event.Restored); ok {
 				out.Tokens = e.Tokens
@@ -105,19 +105,18 @@ func (s *Session) restore(ctx context.Context, res *furl.Restoration, dryRun boo
 		}
 		after := st
 		if dryRun {
-			var err error
-			if after, err = furl.Fold(s.log, s.log.Head()); err != nil {
+			if after, err = furl.Fold(c.Log(), c.Log().Head()); err != nil {
 				return err
 			}
 			if err := after.Apply(r); err != nil {
 				return err
 			}
 		} else {
-			rec, err := s.appendRecord(furl.Person, res)
+			rec, err := c.Append(furl.Person, res)
 			if err != nil {
 				return err
 			}
-			out.Record, after = rec.Seq, s.log.State()
+			out.Record, after = rec.Seq, c.Log().State()
 		}
 		out.Price = policy.PriceOf(before, after.View(b.Model), b)
 		out.After = out.Price.After
@@ -127,10 +126,10 @@ func (s *Session) restore(ctx context.Context, res *furl.Restoration, dryRun boo
 		return nil
 	}
 	if dryRun {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return out, f()
+		var err error
+		s.Internal().Read(func(c *open.Change) { err = f(c) })
+		return out, err
 	}
-	err := s.update(ctx, onDisk, f)
+	err := s.Internal().Update(ctx, open.OnDisk, f)
 	return out, err
 }

@@ -54,20 +54,20 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]storage.SessionIn
 	if r.Shortest() == 0 && r.Size <= 0 {
 		return nil, nil
 	}
-	if _, ok := a.store.(storage.Deleter); !ok {
+	if _, ok := a.Store().(storage.Deleter); !ok {
 		return nil, errors.New("retention: the store does not support deleting sessions")
 	}
 	infos, err := a.listAll(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("retention: %w", err)
 	}
-	holds, err := storage.Holds(ctx, a.store)
+	holds, err := storage.Holds(ctx, a.Store())
 	if err != nil {
 		return nil, fmt.Errorf("retention: %w", err)
 	}
 	infos = slices.DeleteFunc(infos, func(info storage.SessionInfo) bool { return storage.HoldOf(holds, info.SessionKey) != nil })
 	slices.SortStableFunc(infos, func(x, y storage.SessionInfo) int { return x.Newest().Compare(y.Newest()) }) // oldest first
-	now := a.o.Now().Round(0)
+	now := a.Options().Now().Round(0)
 	var gone []storage.SessionInfo
 	if r.Shortest() > 0 {
 		var old, young []storage.SessionInfo
@@ -94,11 +94,11 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]storage.SessionIn
 // Tenants returns the tenants that have sessions, or only this one if the store
 // cannot list them.
 func (a *Sessions) Tenants(ctx context.Context) ([]furl.Tenant, error) {
-	if lister, ok := a.store.(storage.TenantLister); ok {
+	if lister, ok := a.Store().(storage.TenantLister); ok {
 		list, err := lister.Tenants(ctx)
 		return slices.DeleteFunc(list, func(t furl.Tenant) bool { return t == storage.HoldTenant }), err
 	}
-	return []furl.Tenant{a.tenant}, nil
+	return []furl.Tenant{a.Tenant()}, nil
 }
 
 // listAll lists the sessions of all tenants.
@@ -109,7 +109,7 @@ func (a *Sessions) listAll(ctx context.Context) ([]storage.SessionInfo, error) {
 	}
 	var infos []storage.SessionInfo
 	for _, tenant := range tenants {
-		for info, err := range a.store.Sessions(ctx, tenant, storage.SessionQuery{}) {
+		for info, err := range a.Store().Sessions(ctx, tenant, storage.SessionQuery{}) {
 			if err != nil {
 				return nil, err
 			}
@@ -124,7 +124,7 @@ func (a *Sessions) listAll(ctx context.Context) ([]storage.SessionInfo, error) {
 // measuring take time proportional to the store. So shrink deletes about half of the
 // excess at once and measures again.
 func (a *Sessions) shrink(ctx context.Context, infos []storage.SessionInfo, size int64, now time.Time) ([]storage.SessionInfo, error) {
-	checker, ok := a.store.(storage.Checker)
+	checker, ok := a.Store().(storage.Checker)
 	if !ok {
 		return nil, errors.New("retention: the store does not report its size")
 	}
@@ -163,19 +163,22 @@ func oldestWithin(infos []storage.SessionInfo, bytes float64) int {
 // deleteAll deletes sessions, in one operation if the store supports it, and returns
 // the deleted ones.
 func (a *Sessions) deleteAll(ctx context.Context, infos []storage.SessionInfo) (gone []storage.SessionInfo, err error) {
-	if many, ok := a.store.(storage.ManyDeleter); ok && len(infos) > 1 {
+	if many, ok := a.Store().(storage.ManyDeleter); ok && len(infos) > 1 {
 		keys := make([]furl.SessionKey, len(infos))
 		for i := range infos {
 			keys[i] = infos[i].SessionKey
 		}
 		err := many.DeleteMany(ctx, keys)
-		for _, info := range infos {
-			a.For(info.Tenant).deleted(info.Session) // if it still exists, it is read again
-		}
 		if err != nil {
+			for _, info := range infos {
+				a.open.For(info.Tenant).Deleted(info.Session) // if it still exists, it is read again
+			}
 			return nil, err
 		}
-		return infos, nil
+		for _, info := range infos {
+			err = errors.Join(err, a.deleted(info.SessionKey))
+		}
+		return infos, err
 	}
 	for _, info := range infos {
 		if err := a.For(info.Tenant).Delete(ctx, info.Session); err != nil && !errors.Is(err, storage.ErrNoSession) {

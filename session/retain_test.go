@@ -1,8 +1,10 @@
 package session_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,71 @@ import (
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
+
+// oneByOne hides that a store can delete many sessions at once.
+type oneByOne struct {
+	storage.Store
+	storage.Deleter
+}
+
+// However a session is deleted, the program can delete what it keeps of it elsewhere.
+func TestDeletedIsTold(t *testing.T) {
+	for _, many := range []bool{true, false} {
+		mem := inmem.New()
+		var store storage.Store = mem
+		if !many {
+			store = oneByOne{mem, mem}
+		}
+		now := time.Now()
+		var told []furl.SessionID
+		failing := false
+		all, err := session.New(store, &session.Options{Now: func() time.Time { return now }, Deleted: func(key furl.SessionKey) error {
+			told = append(told, key.Session)
+			if failing {
+				return errors.New("disk is full")
+			}
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []furl.SessionID
+		add := func(n int) {
+			ids, told = nil, nil
+			for range n {
+				s := all.Create(storage.Meta{})
+				if _, err := s.Append(t.Context(), furl.TextMessage(furl.RoleUser, "hi")); err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, s.ID())
+			}
+		}
+		check := func(what string) {
+			t.Helper()
+			slices.Sort(ids)
+			slices.Sort(told)
+			if !slices.Equal(ids, told) {
+				t.Errorf("%s, many %v: told of %v, want %v", what, many, told, ids)
+			}
+		}
+		add(1)
+		if err := all.Delete(t.Context(), ids[0]); err != nil {
+			t.Error(err)
+		}
+		check("delete")
+		add(3)
+		now = now.Add(time.Hour)
+		if gone, err := all.Retain(t.Context(), session.Retention{Age: time.Minute}); err != nil || len(gone) != 3 {
+			t.Errorf("%d gone, %v", len(gone), err)
+		}
+		check("retain")
+		failing = true
+		add(1)
+		if err := all.Delete(t.Context(), ids[0]); err == nil || !strings.Contains(err.Error(), "was deleted, but not") {
+			t.Errorf("a failure: %v", err)
+		}
+	}
+}
 
 // Retention deletes whole sessions, the oldest first, and nothing unless asked.
 func TestRetain(t *testing.T) {

@@ -1,312 +1,48 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/membudget"
+	"github.com/furlhq/furl/internal/open"
+	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/storage"
-	"github.com/furlhq/furl/wire"
 )
 
 // Session is one open session. It is safe for concurrent use, also by several
 // processes on one store: after a conflict, the other process's records are read and
-// the change is made again on top of them.
-type Session struct {
-	all *shared
-	key furl.SessionKey
+// the change is made again on top of them. While a session is in memory, Open and Find
+// return the same pointer.
+type Session open.Session
 
-	mu            sync.Mutex
-	log           *furl.Log
-	meta          storage.Meta
-	newMeta       *storage.Meta // to be stored with the current change
-	newContents   [][]byte      // to be stored with the current change
-	at            time.Time     // of the current change; zero: by the clock
-	lists         []knownLists  // of requests, most recently used first
-	info          storage.SessionInfo
-	stale         bool          // the store may have more records than log
-	lastRead      time.Time     // when it was last compared with the store
-	changed       chan struct{} // closed when records are appended
-	policy        furl.Policy   // made from meta and policyOptions; nil: not made yet
-	policyOptions *Options
-	warned        map[string]bool // codes of warnings that were logged
-	holders       atomic.Int32    // number of callers of acquire
-	memo          map[any]any     // see transact.Tx.Memo
-	// ready is a summary that is not recorded yet, see PrepareSummary; hasReady
-	// reports whether it is set.
-	ready           *readySummary
-	hasReady        atomic.Bool
-	waiting         *readySummary // meta.Waiting decoded; nil: none
-	decided         bool          // a person has decided about the last one that waited, and no request was planned since
-	nextSummary     int           // no summary is due below this size, in tokens
-	summaryRecorded bool          // the current change has recorded ready
-	preparing       bool
-	unused          storage.Savings // cost of discarded summaries, not in the ledger yet
-	size            atomic.Int64    // estimated memory, see memoryOf
-	active          atomic.Int32    // loads and changes in progress
+// Internal returns the open session for other packages of furl: it is read and changed
+// under one lock. FromInternal is the way back.
+func (s *Session) Internal() *open.Session { return (*open.Session)(s) }
 
-	// Derived from the log.
-	sizes sizer
-}
+// FromInternal returns the session of an open session; see Session.Internal. It is for
+// other packages of furl.
+func FromInternal(s *open.Session) *Session { return (*Session)(s) }
+
+func (s *Session) store() storage.Store { return s.Internal().All().Store() }
 
 // ID returns the id of the session.
-func (s *Session) ID() furl.SessionID { return s.key.Session }
+func (s *Session) ID() furl.SessionID { return s.Internal().ID() }
 
 // Meta returns the metadata of the session.
-func (s *Session) Meta() storage.Meta {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.meta.Clone()
-}
+func (s *Session) Meta() storage.Meta { return s.Internal().Meta() }
 
 // Info returns the store's description of the session as of the last read, with the
 // current number of records.
-func (s *Session) Info() storage.SessionInfo {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	info := s.info
-	info.SessionKey, info.Meta, info.Records = s.key, s.meta.Clone(), furl.Seq(s.log.Len())
-	return info
-}
+func (s *Session) Info() storage.SessionInfo { return s.Internal().Info() }
 
 // Head returns the last record of the current path.
-func (s *Session) Head() furl.Seq {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.Head()
-}
+func (s *Session) Head() furl.Seq { return s.Internal().Head() }
 
 // Records returns the records with numbers above after, in order.
-func (s *Session) Records(after furl.Seq) []furl.Record {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.log.Records(after))
-}
-
-// refresh reads new records from the store.
-func (s *Session) refresh(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.load(ctx)
-}
-
-// load reads new records from the store, after reserving memory for them. The
-// session is locked.
-func (s *Session) load(ctx context.Context) error {
-	s.active.Add(1)
-	defer s.active.Add(-1)
-	info, records, err := storage.ReadInfo(ctx, s.all.store, s.key, furl.Seq(s.log.Len()))
-	if err != nil {
-		s.all.storeError(ctx, err)
-		return fmt.Errorf("read session %s: %w", s.key.Session, err)
-	}
-	size := s.size.Load()
-	if int(info.Records) > s.log.Len() {
-		if err := s.all.reserve(s, membudget.Session(info.Bytes, int64(info.Records))); err != nil {
-			return fmt.Errorf("read session %s of %d records: %w", s.key.Session, info.Records, err)
-		}
-	}
-	redacted := s.redactedSince(&info.Meta)
-	if redacted {
-		records, size = s.all.store.Read(ctx, s.key, 0), 0
-	}
-	var fresh []furl.Record
-	for r, err := range records {
-		if err != nil {
-			s.all.storeError(ctx, err)
-			return fmt.Errorf("read session %s: %w", s.key.Session, err)
-		}
-		judge(r)
-		fresh = append(fresh, r)
-	}
-	if !redacted && s.log.Len() > 0 && slices.ContainsFunc(fresh, movesHead) {
-		// It may say that the session was redacted after info was read.
-		var known bool
-		if info, known, err = s.all.storedInfo(ctx, s.key); err != nil {
-			return fmt.Errorf("read session %s: %w", s.key.Session, err)
-		}
-		if known && s.redactedSince(&info.Meta) {
-			return s.load(ctx)
-		}
-	}
-	if redacted {
-		s.replaceLog(furl.NewLog())
-	}
-	if err := s.loadFresh(fresh); err != nil {
-		return fmt.Errorf("read session %s: %w", s.key.Session, err)
-	}
-	s.info = info
-	s.setMeta(info.Meta)
-	s.stale = false
-	s.indexHead()
-	if len(fresh) > 0 {
-		s.size.Store(size + memoryOf(fresh))
-		s.notifyWatchers()
-	}
-	return nil
-}
-
-// judge marks the blocks of a stored message that furl does not understand today,
-// whatever the version that recorded it understood.
-func judge(r furl.Record) {
-	if m, ok := r.Body.(*furl.Message); ok {
-		if api := wire.For(m.Format); api != nil {
-			api.Judge(m)
-		}
-	}
-}
-
-// redactedSince reports whether texts of records in memory were redacted by another
-// process.
-func (s *Session) redactedSince(m *storage.Meta) bool {
-	return s.log.Len() > 0 && !slices.EqualFunc(m.Redactions, s.meta.Redactions, func(x, y storage.Redaction) bool {
-		return x.At.Equal(y.At) && x.Record == y.Record && slices.Equal(x.Records, y.Records)
-	})
-}
-
-// replaceLog replaces the log, and drops what was derived from the one before. The
-// session is locked.
-func (s *Session) replaceLog(log *furl.Log) {
-	s.log, s.sizes, s.lists, s.memo = log, sizer{}, nil, nil
-	if s.ready != nil {
-		s.discardReady("the session was redacted")
-	}
-}
-
-// loadFresh appends records of the store to the log. If the sizes of requests are
-// known up to its head, they are continued, so that the path is not folded again.
-func (s *Session) loadFresh(fresh []furl.Record) error {
-	if !s.sizes.begun || s.sizes.at != s.log.Head() || slices.ContainsFunc(fresh, movesHead) {
-		return s.log.Load(fresh)
-	}
-	for i := range fresh {
-		if err := s.log.Load(fresh[i : i+1]); err != nil {
-			return err
-		}
-		s.sizes.recordAppended(s.log.At(fresh[i].Seq), s.log, s.models())
-	}
-	return nil
-}
-
-func (s *Session) setMeta(m storage.Meta) {
-	if m.Policy != s.meta.Policy || !sameSettings(m.Settings, s.meta.Settings) {
-		s.policy = nil
-	}
-	s.readWaiting(&m)
-	s.meta = m
-}
-
-// notifyWatchers wakes the callers of Watch.
-func (s *Session) notifyWatchers() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// catchUp reads new records from the store if there may be any. The session is
-// locked.
-func (s *Session) catchUp(ctx context.Context) error {
-	if !s.stale {
-		return nil
-	}
-	if err := s.load(ctx); err != nil && !errors.Is(err, storage.ErrNoSession) {
-		return err
-	}
-	return nil
-}
-
-// batch returns the batch to store for records that follow the first had records of
-// the log, nil if there is nothing to store.
-func (s *Session) batch(had int, records []furl.Record, meta *storage.Meta) *storage.Batch {
-	b := storage.Batch{Records: slices.Clone(records), Meta: meta}
-	if len(b.Records) == 0 && (b.Meta == nil || had == 0) {
-		if b.Meta != nil { // a session without records is not stored yet
-			s.setMeta(*b.Meta)
-		}
-		return nil
-	}
-	if had == 0 && b.Meta == nil {
-		m := s.meta.Clone()
-		b.Meta = &m
-	}
-	if t := s.title(b.Records); t != "" {
-		if b.Meta == nil {
-			m := s.meta.Clone()
-			b.Meta = &m
-		}
-		if b.Meta.Title == s.meta.Title {
-			b.Meta.Title = t
-		}
-	}
-	return &b
-}
-
-// appendFailed handles the failure of an append to the store.
-func (s *Session) appendFailed(ctx context.Context, err error) error {
-	// Despite the error, the store may have the batch.
-	s.stale = true
-	if s.all.storeError(ctx, err) {
-		s.all.health.failed()
-	}
-	return fmt.Errorf("append to session %s: %w", s.key.Session, err)
-}
-
-// appended handles the success of an append to the store.
-func (s *Session) appended(b *storage.Batch) {
-	s.all.health.succeeded()
-	if b.Meta != nil {
-		if s.all.addSavings(s.key, s.meta.Ledger, b.Meta.Ledger) {
-			s.unused = storage.Savings{}
-		}
-		if !bytes.Equal(s.meta.Waiting, b.Meta.Waiting) {
-			defer s.notifyWatchers()
-		}
-		s.setMeta(*b.Meta)
-	}
-	s.indexHead()
-	if len(b.Records) > 0 {
-		s.notifyWatchers()
-		if x := s.all.o.Indexer; x != nil {
-			x.Touch(s.key, furl.Seq(s.log.Len()))
-		}
-	}
-}
-
-// now returns the time of the current change.
-func (s *Session) now() time.Time {
-	if !s.at.IsZero() {
-		return s.at
-	}
-	return s.all.o.Now()
-}
-
-// appendRecord appends a record after the head.
-func (s *Session) appendRecord(by furl.Actor, body furl.Body) (furl.Record, error) {
-	r, err := s.log.Append(s.log.Head(), s.now(), by, body)
-	if err == nil {
-		s.sizes.recordAppended(r, s.log, s.models())
-	}
-	return r, err
-}
-
-// appendMessage appends a message after the head. The log keeps m.
-func (s *Session) appendMessage(m *furl.Message, c furl.Counter) (furl.Record, error) {
-	m.Measure(c)
-	if m.Digest.IsZero() {
-		m.Seal()
-	}
-	by := furl.Client
-	if m.Role == furl.RoleAssistant {
-		by = furl.Upstream
-	}
-	return s.appendAsRedacted(by, m)
-}
+func (s *Session) Records(after furl.Seq) []furl.Record { return s.Internal().Records(after) }
 
 // Append appends messages after the head, all or none, and returns their records.
 // The session keeps the messages; they must not be changed afterwards. For a user
@@ -326,27 +62,23 @@ func (s *Session) AppendAfter(ctx context.Context, after furl.Seq, msgs ...*furl
 
 func (s *Session) appendMessages(ctx context.Context, after *furl.Seq, msgs []*furl.Message) ([]furl.Record, error) {
 	var records []furl.Record
-	err := s.update(ctx, onDisk, func() error {
+	err := s.Internal().Update(ctx, open.OnDisk, func(c *open.Change) error {
 		records = records[:0]
-		at := s.log.Head()
+		at := c.Log().Head()
 		if after != nil {
 			at = *after
 		}
-		c := s.sessionCounter()
+		counter := c.SessionCounter()
 		for _, m := range msgs {
-			if at == s.log.Head() {
-				r, err := s.appendMessage(m, c)
+			if at == c.Log().Head() {
+				r, err := c.AppendMessage(m, counter)
 				if err != nil {
 					return err
 				}
 				records, at = append(records, r), r.Seq
 				continue
 			}
-			by := furl.Client
-			if m.Role == furl.RoleAssistant {
-				by = furl.Upstream
-			}
-			r, err := s.log.Append(at, s.now(), by, m)
+			r, err := c.AppendMessageAfter(at, m)
 			if err != nil {
 				return err
 			}
@@ -360,22 +92,76 @@ func (s *Session) appendMessages(ctx context.Context, after *furl.Seq, msgs []*f
 	return records, nil
 }
 
-// sessionCounter returns the token counter of the session's model.
-func (s *Session) sessionCounter() furl.Counter {
-	m := s.all.Model(s.meta.Model, s.format())
-	return s.all.counter(&m)
+// Model returns the description of a model, by its name in requests, for this session.
+// All that furl plans, shows and counts for a session uses its Window. It is the first
+// of these that is known:
+//
+//  1. the session's setting context_limit
+//  2. Options.Window, the flag --window
+//  3. the window that the configuration sets for the model (policy.Set.Window)
+//  4. what is recorded: with Options.LastWindow the window of the latest request, else
+//     the one that an imported recording names (storage.Meta.Windows)
+//  5. the limit that the provider reported when it refused a prompt
+//  6. the one that a catalog file of the user sets (catalog.Catalog.SetByUser)
+//  7. the one that the provider's models API reports (Options.Reported)
+//  8. the built-in catalog's
+//  9. the smallest window of the newest models of the same family, if the catalog lacks
+//     the model (catalog.Catalog.Assume); Model.WindowAssumed is then set
+//
+// A limit of 5 also lowers the windows of 2 to 4 and 6 to 9, because the provider would
+// refuse longer prompts again. A prompt that the provider has answered raises the windows
+// of an import and of 6 to 9 to its size. Without a family, the window is unknown, and
+// nothing is reduced.
+func (s *Session) Model(name string) (m furl.Model) {
+	s.Internal().Read(func(c *open.Change) { m = c.Model(name) })
+	return m
 }
 
-// format returns the wire format of the session's messages.
-func (s *Session) format() furl.Format {
-	if s.meta.Format != "" {
-		return s.meta.Format
+// View returns what a model would see now, without a new plan. model is its name in
+// requests. See policy.Fit.View for the validity of the result.
+func (s *Session) View(model string) (v *furl.View) {
+	s.Internal().Read(func(c *open.Change) { v = c.Log().State().View(c.Model(model)) })
+	return v
+}
+
+// Fit makes the session fit a model's context window by its policy: it plans,
+// records the reductions, and returns the view. The preamble is what is sent in
+// addition to the messages; instructions as text
+// blocks, and each tool as an opaque block with its JSON as the text. It counts and
+// is never reduced.
+//
+// If the policy asks a model for a summary, the session can be used while that is
+// written. The summary is discarded if it no longer applies to the session. With the
+// setting ask_first, Fit asks no model; prepare summaries with SummaryStage and
+// PrepareSummary.
+func (s *Session) Fit(ctx context.Context, model string, preamble ...furl.Block) (*policy.Fit, error) {
+	in := open.Prompt{Model: model, Preamble: preamble, Digest: open.PreambleDigest(preamble), HourCache: protocol.HourNever}
+	d, err := s.Internal().Prepare(ctx, open.Preparation{Prompt: func(*open.Change) open.Prompt { return in }})
+	if err != nil {
+		return nil, err
 	}
-	st := s.log.State()
-	for i := st.Len() - 1; i >= 0; i-- {
-		if _, m := st.Message(i); m.Format != "" {
-			return m.Format
-		}
+	if err := d.Commit(ctx, open.OnDisk); err != nil {
+		return nil, err
 	}
-	return ""
+	return d.Fit, nil
+}
+
+// Observe records the result of a request: an exchange with its usage, and the
+// messages of the reply. If the head has changed since the request, it rewinds to
+// the head that the request was sent for. If the log has the reply already, because
+// another process was faster with the client's next request, only the exchange is
+// recorded, and the conversation continues where it was. It sets sent.Account. When Observe returns, the records survive
+// the end of the process, but not always a power loss (storage.EarlyAppender).
+func (s *Session) Observe(ctx context.Context, sent *policy.Fit, reply *protocol.Reply) error {
+	if reply == nil {
+		return errors.New("observe reply: reply is nil")
+	}
+	return s.Internal().Observe(ctx, sent, open.Bodies{}, reply, nil)
+}
+
+// UnknownTypes returns the types of blocks and items on the session's current path that furl
+// does not know. Their steps are never hidden.
+func (s *Session) UnknownTypes() (types []string) {
+	s.Internal().Read(func(c *open.Change) { types = slices.Clone(open.UnknownTypesOf(c.Log().State())) })
+	return types
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func TestAppendAndOpenAgain(t *testing.T) {
-	all, store := open(t, session.Options{})
+	all, store := inMemory(t, session.Options{})
 	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 3, 100))
 	if got, want := s.Meta().Title, "Find out why the build is slow."; got != want {
@@ -35,7 +35,7 @@ func TestAppendAndOpenAgain(t *testing.T) {
 }
 
 func TestAppendAfterIsIdempotent(t *testing.T) {
-	all, _ := open(t, session.Options{})
+	all, _ := inMemory(t, session.Options{})
 	s := all.Create(storage.Meta{})
 	msgs := steps(t, 1, 10)
 	first, err := s.AppendAfter(t.Context(), 0, msgs...)
@@ -84,7 +84,7 @@ func TestTwoProcesses(t *testing.T) {
 }
 
 func TestX2HiddenComesBack(t *testing.T) {
-	all, _ := open(t, session.Options{Policy: "rolling-mask-5", Window: 100_000})
+	all, _ := inMemory(t, session.Options{Policy: "rolling-mask-5", Window: 100_000})
 	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 12, 400))
 	before := encoded(t, s.View("m"))
@@ -144,7 +144,7 @@ func TestX2HiddenComesBack(t *testing.T) {
 // T4: rewinding to before a reduction shows again what it hid, and the answer
 // says where.
 func TestT4RewindShowsWhatWasHidden(t *testing.T) {
-	all, _ := open(t, session.Options{Policy: "sliding-window", Window: 2000})
+	all, _ := inMemory(t, session.Options{Policy: "sliding-window", Window: 2000})
 	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 10, 800))
 	before, head := encoded(t, s.View("m")), s.Head()
@@ -174,7 +174,7 @@ func TestT4RewindShowsWhatWasHidden(t *testing.T) {
 }
 
 func TestForkHasTheSameNumbers(t *testing.T) {
-	all, _ := open(t, session.Options{Policy: "rolling-mask-5"})
+	all, _ := inMemory(t, session.Options{Policy: "rolling-mask-5"})
 	s := all.Create(storage.Meta{Hint: "client-1"})
 	appendAll(t, s, steps(t, 10, 100))
 	if _, err := s.Fit(t.Context(), "m"); err != nil {
@@ -239,7 +239,7 @@ func testOffForAll(t *testing.T, masked func(*session.Session) int) {
 // The meter learns from what was reported: the size of the next request is what
 // the last one had, and what was added.
 func TestObserveCalibrates(t *testing.T) {
-	all, store := open(t, session.Options{Policy: "none"})
+	all, store := inMemory(t, session.Options{Policy: "none"})
 	s := all.Create(storage.Meta{})
 	msgs := steps(t, 6, 300)
 	appendAll(t, s, msgs[:1])
@@ -283,7 +283,7 @@ func TestObserveCalibrates(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	names := []furl.SessionID{"abc1", "abd2", "xyz3"}
-	all, _ := open(t, session.Options{NewID: func() furl.SessionID { id := names[0]; names = names[1:]; return id }})
+	all, _ := inMemory(t, session.Options{NewID: func() furl.SessionID { id := names[0]; names = names[1:]; return id }})
 	for _, title := range []string{"Fix the parser", "Fix the lexer", "Write docs"} {
 		appendAll(t, all.Create(storage.Meta{Title: title}), steps(t, 1, 10))
 	}
@@ -348,7 +348,7 @@ func TestWatch(t *testing.T) {
 }
 
 func TestSearchAllSessions(t *testing.T) {
-	all, _ := open(t, session.Options{})
+	all, _ := inMemory(t, session.Options{})
 	for _, title := range []string{"one", "two"} {
 		appendAll(t, all.Create(storage.Meta{Title: title}), steps(t, 3, 100))
 	}
@@ -374,7 +374,7 @@ func TestSearchAllSessions(t *testing.T) {
 }
 
 func TestHandlesCoverBlocksOrMessages(t *testing.T) {
-	all, _ := open(t, session.Options{})
+	all, _ := inMemory(t, session.Options{})
 	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 2, 100))
 	spans, err := s.Spans("furl:2", "furl:3.0")

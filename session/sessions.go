@@ -10,18 +10,16 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/internal/agents"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/storage"
-	"github.com/furlhq/furl/token"
 )
 
 // Options are the options of Sessions. The zero value is useful.
@@ -68,6 +66,10 @@ type Options struct {
 	Vectors *recall.Vectors
 	// Recall reports whether models can call furl's recall tools.
 	Recall bool
+	// Deleted, if not nil, is called for each session that Delete or Retain has deleted, so
+	// that the program deletes what it keeps of the session outside of the store. Its error
+	// is one of Delete or Retain. Configure does not change it.
+	Deleted func(furl.SessionKey) error
 	// Refuse makes it an error if a request cannot be recorded or planned. If
 	// false, the request is sent unchanged; see package furlhttp.
 	Refuse bool
@@ -99,53 +101,12 @@ const defaultPolicy = "auto"
 // Sessions gives access to the sessions of one tenant in a store. It is safe for
 // concurrent use.
 type Sessions struct {
-	*shared
-	tenant furl.Tenant
+	open    *open.Sessions
+	current *atomic.Pointer[Options] // as changed by Configure
 }
 
-// shared is the state of the Sessions of all tenants.
-type shared struct {
-	store    storage.Store
-	o        Options                 // as given to New
-	current  atomic.Pointer[Options] // as changed by Configure; see live
-	log      *slog.Logger
-	searcher *recall.Searcher
-	indexer  *recall.Indexer // of sessions that are searched
-
-	mu    sync.Mutex
-	open  map[furl.SessionKey]*cached
-	clock uint64              // logical clock of uses
-	memo  sync.Map            // see transact.Sessions.Memo
-	heads map[headKey]*cached // open sessions by the chain at their head
-	// limits are the limits that providers have reported, by the model's name in
-	// requests.
-	limits map[string]modelLimits
-	// Caches: models by their name in requests, and sizes of preambles.
-	models    map[string]furl.Model
-	preambles map[preambleKey]preambleSize
-
-	unknown map[string]bool // models whose window is unknown
-	// unknownTypes counts the requests with types that furl does not know, by type.
-	unknownTypes map[string]int
-	assumed      map[string]bool // models whose rules are assumed
-	// recorded are the savings of the requests that this process has recorded.
-	recorded map[furl.SessionKey]storage.Savings
-	// late counts summaries that were never used, and their cost in US dollars.
-	late struct {
-		n       int
-		dollars float64
-	}
-
-	storeErrors atomic.Int64
-	health      storeHealth
-}
-
-type cached struct {
-	s    *Session
-	used uint64      // clock at the last use
-	at   time.Time   // of the last use
-	head furl.Digest // its key in heads; zero: none
-}
+// Internal returns the open sessions for other packages of furl; see Session.Internal.
+func (a *Sessions) Internal() *open.Sessions { return a.open }
 
 // defaults sets the defaults of unset options.
 func (o *Options) defaults() {
@@ -202,29 +163,74 @@ func New(store storage.Store, opts *Options) (*Sessions, error) {
 	if err := o.checkPolicies(); err != nil {
 		return nil, err
 	}
-	sh := &shared{
-		store: store, o: o, log: o.Logger,
-		open:     make(map[furl.SessionKey]*cached),
-		heads:    make(map[headKey]*cached),
-		searcher: recall.NewSearcher(store, &recall.SearcherOptions{Vectors: o.Vectors, Log: o.Logger}),
-		indexer:  o.Indexer,
-	}
-	if sh.indexer == nil {
-		sh.indexer = recall.NewIndexer(store, &recall.IndexerOptions{Log: o.Logger})
-	}
-	sh.current.Store(&o)
-	return &Sessions{sh, o.Tenant}, nil
+	all := &Sessions{open.New(store, o.Tenant, o.core(store)), new(atomic.Pointer[Options])}
+	all.current.Store(&o)
+	return all, nil
 }
+
+// core returns what the core of sessions needs of the options.
+func (o *Options) core(store storage.Store) *open.Options {
+	out := &open.Options{
+		Catalog: o.Catalog, Window: o.Window, LastWindow: o.LastWindow, Policy: o.Policy, Policies: o.Policies, Settings: o.Settings,
+		AskFirst: o.AskFirst, Commands: o.Commands, Recall: o.Recall, Counter: o.Counter, Keep: o.Keep, KeepBytes: o.KeepBytes,
+		MaxMemory: o.MaxMemory, Poll: o.Poll, Now: o.Now, NewID: o.NewID, Logger: o.Logger,
+	}
+	if o.Reported != nil {
+		out.Reported = func(model string, format furl.Format) (window, maxOutput int) {
+			r, _ := o.Reported(model, format)
+			return r.Window, r.MaxOutput
+		}
+	}
+	out.Searcher = recall.NewSearcher(store, &recall.SearcherOptions{Vectors: o.Vectors, Log: o.Logger})
+	if out.Indexer = o.Indexer; o.Indexer != nil {
+		out.Appended = o.Indexer.Touch
+	} else {
+		out.Indexer = recall.NewIndexer(store, &recall.IndexerOptions{Log: o.Logger})
+	}
+	return out
+}
+
+// Configure changes Catalog, Window, Policy, Policies, Settings, AskFirst, Commands,
+// Recall and Refuse of the options, from the next request on. The other options stay as given to
+// New. Requests in flight are not affected. Invalid options are an error and change
+// nothing.
+func (a *Sessions) Configure(opts *Options) error {
+	o := *a.Options()
+	if opts == nil {
+		opts = &Options{}
+	}
+	o.Catalog, o.Window = opts.Catalog, opts.Window
+	o.Policy, o.Policies, o.Settings = opts.Policy, opts.Policies, opts.Settings
+	o.AskFirst, o.Commands = opts.AskFirst, opts.Commands
+	o.Recall, o.Refuse = opts.Recall, opts.Refuse
+	o.defaults()
+	if err := o.checkPolicies(); err != nil {
+		return fmt.Errorf("configure: %w", err)
+	}
+	core := *a.open.Options()
+	core.Catalog, core.Window = o.Catalog, o.Window
+	core.Policy, core.Policies, core.Settings = o.Policy, o.Policies, o.Settings
+	core.AskFirst, core.Commands, core.Recall = o.AskFirst, o.Commands, o.Recall
+	a.current.Store(&o)
+	a.open.Configure(&core)
+	return nil
+}
+
+// Options returns the current options; see Configure. The caller must not change
+// them.
+func (a *Sessions) Options() *Options { return a.current.Load() }
 
 // For returns the sessions of another tenant in the same store. Tenants share
 // nothing except the memory limits.
-func (a *Sessions) For(tenant furl.Tenant) *Sessions { return &Sessions{a.shared, tenant} }
+func (a *Sessions) For(tenant furl.Tenant) *Sessions {
+	return &Sessions{a.open.For(tenant), a.current}
+}
 
 // Tenant returns the tenant of the sessions.
-func (a *Sessions) Tenant() furl.Tenant { return a.tenant }
+func (a *Sessions) Tenant() furl.Tenant { return a.open.Tenant() }
 
 // Store returns the store of the sessions.
-func (a *Sessions) Store() storage.Store { return a.store }
+func (a *Sessions) Store() storage.Store { return a.open.Store() }
 
 // newID returns twelve random letters and digits, 60 bits. The first few usually
 // identify a session of one user.
@@ -237,40 +243,21 @@ func newID() furl.SessionID {
 
 // Create creates a session. It is stored with its first record.
 func (a *Sessions) Create(meta storage.Meta) *Session {
-	return a.CreateAs(a.o.NewID(), meta)
+	return FromInternal(a.open.Create(meta))
 }
 
 // CreateAs is Create with a given id. If a session of that id is in memory, it is
 // returned unchanged.
 func (a *Sessions) CreateAs(id furl.SessionID, meta storage.Meta) *Session {
-	s := a.get(furl.SessionKey{Tenant: a.tenant, Session: id})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if sameMeta(s.meta, storage.Meta{}) {
-		s.meta = meta
-	}
-	return s
+	return FromInternal(a.open.CreateAs(id, meta))
 }
 
 // Open returns the session with that id, up to date with the store. Only new records
 // are read. If the session does not exist, the error wraps storage.ErrNoSession.
 func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error) {
-	if !storage.ValidID(id) {
-		return nil, fmt.Errorf("open session %q: %w", id, storage.ErrNoSession)
-	}
-	s := a.get(furl.SessionKey{Tenant: a.tenant, Session: id})
-	if err := s.refresh(ctx); err != nil {
-		if errors.Is(err, storage.ErrNoSession) || errors.Is(err, ErrMemory) && s.holders.Load() == 0 {
-			a.forget(s)
-		}
-		return nil, err
-	}
-	return s, nil
+	s, err := a.open.Open(ctx, id)
+	return FromInternal(s), err
 }
-
-// Options returns the current options; see Configure. The caller must not change
-// them.
-func (a *shared) Options() *Options { return a.live() }
 
 // AmbiguousError is the error for a name that matches several sessions.
 type AmbiguousError struct {
@@ -357,136 +344,54 @@ func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo
 // *storage.HeldError. If the store cannot delete, the error wraps
 // errors.ErrUnsupported.
 func (a *Sessions) Delete(ctx context.Context, id furl.SessionID) error {
-	d, ok := a.store.(storage.Deleter)
+	d, ok := a.Store().(storage.Deleter)
 	if !ok {
 		return fmt.Errorf("delete session %s: the store does not support deleting: %w", id, errors.ErrUnsupported)
 	}
-	key := furl.SessionKey{Tenant: a.tenant, Session: id}
-	if err := storage.CheckHeld(ctx, a.store, key); err != nil {
+	key := furl.SessionKey{Tenant: a.Tenant(), Session: id}
+	if err := storage.CheckHeld(ctx, a.Store(), key); err != nil {
 		return err
 	}
 	if err := d.Delete(ctx, key); err != nil {
 		return fmt.Errorf("delete session %s: %w", id, err)
 	}
-	a.deleted(id)
-	return nil
+	return a.deleted(key)
 }
 
-// deleted evicts a deleted session.
-func (a *Sessions) deleted(id furl.SessionID) {
-	key := furl.SessionKey{Tenant: a.tenant, Session: id}
-	a.mu.Lock()
-	if c := a.open[key]; c != nil {
-		a.drop(c)
+// deleted drops what is kept of a session that was deleted from the store.
+func (a *Sessions) deleted(key furl.SessionKey) error {
+	a.open.For(key.Tenant).Deleted(key.Session)
+	if deleted := a.Options().Deleted; deleted != nil {
+		if err := deleted(key); err != nil {
+			return fmt.Errorf("session %s was deleted, but not what is kept outside of the store: %w", key.Session, err)
+		}
 	}
-	a.mu.Unlock()
-	for _, memo := range a.memo.Range {
-		memo.(transact.Memo).Deleted(key)
-	}
+	return nil
 }
 
 // Model returns the description of a model by its name in requests, with the window
 // of sessions that say nothing else; see Session.Model.
-func (a *shared) Model(name string, format furl.Format) furl.Model {
-	m := a.describe(name, format)
-	a.setWindow(&m, name, format, a.configuredWindow(&m), 0, 0)
-	return m
+func (a *Sessions) Model(name string, format furl.Format) furl.Model {
+	return a.open.Model(name, format)
 }
 
-// describe returns what the catalog says about a model, or what it assumes.
-func (a *shared) describe(name string, format furl.Format) furl.Model {
-	if m, ok := a.catalogModel(name); ok {
-		return m
-	}
-	return catalog.Unknown(name, format)
-}
-
-// maxModels is the largest number of cached models.
-const maxModels = 1000
-
-// catalogModel returns a model of the catalog or of one of its families. It is cached,
-// because the catalog tries many spellings of a name.
-func (a *shared) catalogModel(name string) (furl.Model, bool) {
-	a.mu.Lock()
-	m, ok := a.models[name]
-	a.mu.Unlock()
-	if ok {
-		return m, true
-	}
-	live := a.live()
-	m, known := live.Catalog.Lookup(name)
-	if !known {
-		if m, known = live.Catalog.Assume(name); !known {
-			return m, false
-		}
-		m.ID = strings.Clone(m.ID) // do not keep a request in memory
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if live != a.live() {
-		return m, true // from a catalog that was replaced meanwhile
-	}
-	if a.models == nil || len(a.models) >= maxModels {
-		a.models = make(map[string]furl.Model)
-	}
-	a.models[name] = m
-	return m, true
-}
-
-func (a *shared) counter(m *furl.Model) furl.Counter {
-	if a.o.Counter != nil {
-		return a.o.Counter
-	}
-	return token.For(m)
-}
-
-// get returns the open session of a key, a new empty one if there is none.
-func (a *shared) get(key furl.SessionKey) *Session {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.clock++
-	if c := a.open[key]; c != nil {
-		c.used, c.at = a.clock, time.Now()
-		return c.s
-	}
-	s := &Session{all: a, key: key, log: furl.NewLog(), changed: make(chan struct{})}
-	a.open[key] = &cached{s: s, used: a.clock, at: time.Now()}
-	a.trim(s)
-	return s
+// WindowOf returns the context window of a session with this metadata, in tokens, 0 if
+// it is unknown, and whether it is assumed. It equals Usage.Limit without reading the
+// session.
+func (a *Sessions) WindowOf(meta storage.Meta) (tokens int, assumed bool) {
+	return a.open.WindowOf(meta)
 }
 
 // Trim evicts idle sessions and caches above the limits of Options.KeepBytes. New
 // sessions do the same; Trim is for times without new sessions. It reports whether
 // it evicted anything.
-func (a *shared) Trim() bool {
-	a.mu.Lock()
-	was := len(a.open)
-	a.trim(nil)
-	gone := was > len(a.open)
-	a.mu.Unlock()
-	for _, memo := range a.memo.Range {
-		gone = memo.(transact.Memo).Trim() || gone
-	}
-	return gone
-}
-
-// forget evicts a session.
-func (a *shared) forget(s *Session) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if c := a.open[s.key]; c != nil && c.s == s {
-		a.drop(c)
-	}
-}
+func (a *Sessions) Trim() bool { return a.open.Trim() }
 
 // Drop evicts all sessions from memory. They are read again when they are opened;
 // nothing is lost.
-func (a *shared) Drop() {
-	a.mu.Lock()
-	clear(a.open)
-	clear(a.heads)
-	a.mu.Unlock()
-	for _, memo := range a.memo.Range {
-		memo.(transact.Memo).Drop()
-	}
-}
+func (a *Sessions) Drop() { a.open.Drop() }
+
+// ErrMemory is wrapped by the error for a session that does not fit into the memory
+// for sessions (Options.MaxMemory): it is too large, or other sessions in use need
+// the memory.
+var ErrMemory = open.ErrMemory

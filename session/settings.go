@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/storage"
@@ -26,16 +25,16 @@ const (
 	settingTitle  = "title"
 	// settingRolling puts tool-age in front of the session's policy: "on" or
 	// "off" (A4).
-	settingRolling = "rolling_context"
+	settingRolling = open.SettingRolling
 	// settingManagement "off" makes every policy do nothing (C1).
-	settingManagement = "context_management_enabled"
+	settingManagement = open.SettingManagement
 	// settingThreshold is the share of the window at which policies act, such
 	// as "0.85" (C1).
-	settingThreshold = "context_threshold"
+	settingThreshold = open.SettingThreshold
 	// settingLimit is the window to stay within, in tokens (C1).
-	settingLimit = "context_limit"
+	settingLimit = open.SettingLimit
 	// settingAskFirst "on" makes a summary wait for a person's approval (C10).
-	settingAskFirst = "ask_first"
+	settingAskFirst = open.SettingAskFirst
 	// settingCommands "on" makes the gateway answer commands to furl that a person types
 	// in an agent (A4).
 	settingCommands = "commands"
@@ -88,27 +87,28 @@ func (s *Session) Settings() []Setting { return s.SettingsFor("") }
 
 // SettingsFor is Settings for a model, by its name in requests; "" is that of the latest
 // request.
-func (s *Session) SettingsFor(model string) []Setting {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Session) SettingsFor(model string) (list []Setting) {
+	s.Internal().Read(func(c *open.Change) { list = settingsOf(c, model) })
+	return list
+}
+
+func settingsOf(c *open.Change, model string) []Setting {
 	list := slices.Clone(knownSettings)
 	for i := range list {
-		list[i].Value, list[i].From = s.settingFor(list[i].Name, model)
+		list[i].Value, list[i].From = settingFor(c, list[i].Name, model)
 		if list[i].Name == settingPolicy {
-			list[i].Values = s.all.live().Policies.Names()
+			list[i].Values = c.Options().Policies.Names()
 		}
 	}
 	return list
 }
 
-// setting returns the value in effect of a setting, and where it comes from.
-func (s *Session) setting(name string) (value, from string) { return s.settingFor(name, "") }
-
-func (s *Session) settingFor(name, model string) (value, from string) {
-	live := s.all.live()
-	own := s.meta.Settings[name]
+// settingFor returns the value in effect of a setting, and where it comes from.
+func settingFor(c *open.Change, name, model string) (value, from string) {
+	live := c.Options()
+	own := c.Meta().Settings[name]
 	onOff := func(all *bool, byDefault bool) (string, string) {
-		if on, err := parseSwitch(own); err == nil && on != nil {
+		if on, err := open.ParseSwitch(own); err == nil && on != nil {
 			return switchText(*on), fromSession
 		}
 		if all != nil {
@@ -119,24 +119,24 @@ func (s *Session) settingFor(name, model string) (value, from string) {
 	switch name {
 	case settingPolicy:
 		switch {
-		case s.meta.Policy != "":
-			return s.meta.Policy, fromSession
+		case c.Meta().Policy != "":
+			return c.Meta().Policy, fromSession
 		case live.Policy != defaultPolicy:
 			return live.Policy, fromConfiguration
 		}
 		return live.Policy, fromDefault
 	case settingTitle:
-		if s.meta.TitleBy == storage.TitleByPerson {
-			return s.meta.Title, fromSession
+		if c.Meta().TitleBy == storage.TitleByPerson {
+			return c.Meta().Title, fromSession
 		}
-		return s.meta.Title, fromDefault
+		return c.Meta().Title, fromDefault
 	case settingManagement:
 		if live.Settings.Off { // a session cannot override it
 			return switchText(false), fromConfiguration
 		}
 		return onOff(nil, true)
 	case settingRolling:
-		return onOff(live.Settings.RollingContext, s.policyName() == "tool-age")
+		return onOff(live.Settings.RollingContext, c.PolicyName() == "tool-age")
 	case settingAskFirst:
 		return onOff(live.AskFirst, false)
 	case settingCommands:
@@ -149,20 +149,20 @@ func (s *Session) settingFor(name, model string) (value, from string) {
 			return strconv.FormatFloat(live.Settings.Threshold, 'g', -1, 64), fromConfiguration
 		}
 	case settingLimit:
-		m := s.model(cmp.Or(model, s.meta.Model))
+		m := c.Model(cmp.Or(model, c.Meta().Model))
 		switch {
 		case own != "":
 			return own, fromSession
 		case m.Window == 0:
 			return "", fromDefault
-		case s.all.configuredWindow(&m) > 0:
+		case c.All().ConfiguredWindow(&m) > 0:
 			return strconv.Itoa(m.Window), fromConfiguration
 		case m.WindowAssumed:
 			return strconv.Itoa(m.Window), fromFamily
 		}
 		return strconv.Itoa(m.Window), fromDefault
 	case settingPinned:
-		if pinned := s.pinned(); len(pinned) > 0 {
+		if pinned := pinned(c); len(pinned) > 0 {
 			return strings.Join(pinned, ","), fromSession
 		}
 	}
@@ -185,15 +185,15 @@ func (s *Session) Set(ctx context.Context, name, value string, more ...string) e
 	if len(pairs)%2 != 0 {
 		return fmt.Errorf("set %s: a name without a value", pairs[len(pairs)-1])
 	}
-	return s.update(ctx, onDisk, func() error {
-		m := s.meta.Clone()
+	return s.Internal().Update(ctx, open.OnDisk, func(c *open.Change) error {
+		m := c.Meta().Clone()
 		for i := 0; i < len(pairs); i += 2 {
-			if err := s.set(&m, pairs[i], pairs[i+1]); err != nil {
+			if err := set(c, &m, pairs[i], pairs[i+1]); err != nil {
 				return &invalid{err}
 			}
 		}
-		if !sameMeta(m, s.meta) {
-			s.newMeta = &m
+		if !open.SameMeta(m, c.Meta()) {
+			c.SetMeta(m)
 		}
 		return nil
 	})
@@ -203,21 +203,21 @@ func (s *Session) Set(ctx context.Context, name, value string, more ...string) e
 // so that its settings are kept. It adds a record that changes nothing. A session with
 // records is stored already.
 func (s *Session) Store(ctx context.Context) error {
-	return s.update(ctx, onDisk, func() error {
-		if s.log.Len() > 0 {
+	return s.Internal().Update(ctx, open.OnDisk, func(c *open.Change) error {
+		if c.Log().Len() > 0 {
 			return nil
 		}
-		_, err := s.log.Rewind(0, s.all.o.Now(), furl.Person)
+		_, err := c.Rewind(0, furl.Person)
 		return err
 	})
 }
 
 // set changes a setting in m, or in the log.
-func (s *Session) set(m *storage.Meta, name, value string) error {
+func set(c *open.Change, m *storage.Meta, name, value string) error {
 	switch name {
 	case settingPolicy:
 		if value != "" {
-			if _, err := s.all.live().Policies.Policy(value, s.all.live().Settings); err != nil {
+			if _, err := c.Options().Policies.Policy(value, c.Options().Settings); err != nil {
 				return err
 			}
 		}
@@ -226,11 +226,11 @@ func (s *Session) set(m *storage.Meta, name, value string) error {
 	case settingTitle:
 		m.Title, m.TitleBy = value, storage.TitleByPerson
 		if value == "" {
-			m.Title, m.TitleBy = Title(s.log.Records(0)), ""
+			m.Title, m.TitleBy = Title(c.Log().Records(0)), ""
 		}
 		return nil
 	case settingPinned:
-		return s.setPinned(value)
+		return setPinned(c, value)
 	}
 	value = strings.ToLower(strings.TrimSpace(value))
 	if err := checkSetting(name, value); err != nil {
@@ -257,7 +257,7 @@ func (*invalid) Is(target error) bool { return target == ErrInvalid }
 func (e *invalid) Unwrap() error      { return e.error }
 
 // pinned returns the handles of the pinned blocks of the path.
-func (s *Session) pinned() []string {
+func pinned(c *open.Change) []string {
 	pins := func(r furl.Record) bool {
 		switch b := r.Body.(type) {
 		case *furl.Restoration:
@@ -267,10 +267,10 @@ func (s *Session) pinned() []string {
 		}
 		return false
 	}
-	if !slices.ContainsFunc(s.log.Records(0), pins) {
+	if !slices.ContainsFunc(c.Log().Records(0), pins) {
 		return nil
 	}
-	st, err := s.unreduced() // a view has the holds of what it shows
+	st, err := c.Unreduced() // a view has the holds of what it shows
 	if err != nil {
 		return nil
 	}
@@ -294,24 +294,14 @@ func (s *Session) pinned() []string {
 
 // setPinned pins the blocks of these handles, separated by commas, and unpins all
 // others.
-func (s *Session) setPinned(value string) error {
-	spansOf := func(handles []string) (spans []furl.Span, err error) {
-		for _, h := range handles {
-			span, err := s.span(h)
-			if err != nil {
-				return nil, err
-			}
-			spans = append(spans, span)
-		}
-		return spans, nil
-	}
-	had := s.pinned()
+func setPinned(c *open.Change, value string) error {
+	had := pinned(c)
 	now := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
-	pin, err := spansOf(now)
+	pin, err := spansOf(c, now)
 	if err != nil {
 		return err
 	}
-	release, err := spansOf(had)
+	release, err := spansOf(c, had)
 	if err != nil {
 		return err
 	}
@@ -319,7 +309,7 @@ func (s *Session) setPinned(value string) error {
 		if len(res.Spans) == 0 {
 			continue
 		}
-		if _, err := s.appendRecord(furl.Person, res); err != nil {
+		if _, err := c.Append(furl.Person, res); err != nil {
 			return err
 		}
 	}
@@ -348,7 +338,7 @@ func checkSetting(name, value string) error {
 			expected = "a positive number of tokens"
 		}
 	default:
-		if _, err := parseSwitch(value); err != nil {
+		if _, err := open.ParseSwitch(value); err != nil {
 			expected = "on or off"
 		}
 	}
@@ -358,79 +348,17 @@ func checkSetting(name, value string) error {
 	return nil
 }
 
-// parseSwitch parses "on" or "off". It returns nil for "".
-func parseSwitch(value string) (*bool, error) {
-	switch value {
-	case "":
-		return nil, nil
-	case "on", "true":
-		return new(true), nil
-	case "off", "false":
-		return new(false), nil
-	}
-	return nil, errors.New("expected on or off")
-}
-
-// policySettings returns the settings of all sessions, overridden by the session's
-// own. A session cannot override Off.
-func (s *Session) policySettings() policy.Settings {
-	set := s.all.live().Settings
-	if on, err := parseSwitch(s.meta.Settings[settingRolling]); err == nil && on != nil {
-		set.RollingContext = on
-	}
-	if on, err := parseSwitch(s.meta.Settings[settingManagement]); err == nil && on != nil {
-		set.Off = set.Off || !*on
-	}
-	if f, err := strconv.ParseFloat(s.meta.Settings[settingThreshold], 64); err == nil && f > 0 && f <= 1 {
-		set.Threshold = f
-	}
-	set.AskFirst = s.asksFirst()
-	return set
-}
-
 // HidesNothing reports whether the policy of sessions without their own never hides anything
 // from requests to a model.
 func (a *Sessions) HidesNothing(model string, format furl.Format) bool {
-	live := a.live()
+	live := a.Options()
 	p, err := live.Policies.Policy(live.Policy, live.Settings)
 	b := furl.Budget{Model: a.Model(model, format)}
 	return err == nil && policy.HidesNothing(p, &b)
 }
 
-// policyName returns the name of the session's policy.
-func (s *Session) policyName() string {
-	if s.meta.Policy != "" {
-		return s.meta.Policy
-	}
-	return s.all.live().Policy
-}
-
 // Policy returns the name of the session's policy.
-func (s *Session) Policy() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.policyName()
+func (s *Session) Policy() (name string) {
+	s.Internal().Read(func(c *open.Change) { name = c.PolicyName() })
+	return name
 }
-
-// sessionPolicy returns the session's policy. If it does not exist any more, plans returns
-// the default policy.
-func (s *Session) sessionPolicy() (furl.Policy, error) {
-	live := s.all.live()
-	if s.policy != nil && s.policyOptions == live {
-		return s.policy, nil
-	}
-	p, err := live.Policies.Policy(s.policyName(), s.policySettings())
-	if err != nil && s.meta.Policy != "" {
-		s.all.log.Warn("unknown or invalid policy of session: using the default policy", "session", s.key.Session, "policy", s.meta.Policy, "error", err)
-		p, err = live.Policies.Policy(live.Policy, s.policySettings())
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.policy, s.policyOptions = p, live
-	return p, nil
-}
-
-func sameMeta(a, b storage.Meta) bool { return reflect.DeepEqual(a, b) }
-
-func sameSettings(a, b map[string]string) bool { return maps.Equal(a, b) }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -15,10 +16,10 @@ import (
 func TestSizesOfRequestsOfAnotherProcess(t *testing.T) {
 	const model = "claude-sonnet-4-5"
 	o := session.Options{Window: 4_000}
-	first, store := open(t, o)
+	first, store := inMemory(t, o)
 	processes := []*session.Sessions{first, reopen(t, store, o)}
 	s := first.CreateAs("s", storage.Meta{})
-	request := func(s *session.Session, n int) *session.Fit {
+	request := func(s *session.Session, n int) *policy.Fit {
 		t.Helper()
 		msgs := steps(t, n+1, 1_200)
 		appendAll(t, s, msgs[2*n:]) // a call and its result are new

@@ -1,23 +1,9 @@
 package session
 
 import (
-	"context"
-	"errors"
-	"maps"
-
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/storage"
 )
-
-// storeError counts a store failure. It returns false, without counting, for
-// conflicts, missing sessions and cancelled contexts.
-func (a *shared) storeError(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || errors.Is(err, furl.ErrConflict) || errors.Is(err, storage.ErrNoSession) {
-		return false
-	}
-	a.storeErrors.Add(1)
-	return true
-}
 
 // Stats are statistics of this process: counters since its start, and memory use.
 // They are for all tenants unless noted.
@@ -53,33 +39,20 @@ type Stats struct {
 
 // Stats returns statistics of this process.
 func (a *Sessions) Stats() Stats {
+	in := a.open
 	st := Stats{
-		StoreErrors:  a.storeErrors.Load(),
-		StoreRefuses: a.health.failing(), UnknownWindows: a.countUnknownWindows(),
-		UnknownTypes: a.unknownTypeCounts(),
+		StoreErrors: in.StoreErrors(), StoreRefuses: in.StoreRefuses(), Savings: in.Savings(),
+		UnknownWindows: in.UnknownWindows(), UnknownTypes: in.UnknownTypes(), AssumedModels: in.AssumedModels(),
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	st.AssumedModels = len(a.assumed)
-	st.Savings = maps.Clone(a.recorded)
-	st.LateSummaries, st.LateCost = a.late.n, a.late.dollars
-	st.Sessions = len(a.open)
-	for key, c := range a.open {
-		st.Bytes += c.s.size.Load()
-		if c.s.hasReady.Load() {
-			st.ReadySummaries++
-		}
-		if key.Tenant == a.tenant {
-			st.Own++
-		}
-	}
+	st.LateSummaries, st.LateCost = in.LateSummaries()
+	st.Sessions, st.Own, st.ReadySummaries, st.Bytes = in.Count()
 	return st
 }
 
 // KnownModel returns the catalog's id of a model by its name in requests, "" if the
 // catalog does not have it.
-func (a *shared) KnownModel(name string) string {
-	if m, ok := a.catalogModel(name); ok && m.Like == "" {
+func (a *Sessions) KnownModel(name string) string {
+	if m, ok := a.open.CatalogModel(name); ok && m.Like == "" {
 		return m.ID
 	}
 	return ""

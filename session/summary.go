@@ -1,147 +1,34 @@
 package session
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/policy"
 )
-
-// Clients never wait for a summary. It is prepared in the background from a soft
-// trigger on (PrepareSummary), and recorded with the next reduction or when the
-// provider's cache has expired, if the messages that it replaces are still on the
-// path. Until then the other stages keep the prompt small enough. See
-// summary_record.go for summaries that other stages have overtaken, and
-// summary_idle.go for summaries of idle sessions.
-
-// softTrigger is the share of the available window from which a summary is worth
-// preparing, softShare the share of the policy's trigger. The lower size applies.
-// It is early enough for the summary to be ready, and late enough to skip sessions
-// that end before.
-const (
-	softTrigger = 0.7
-	softShare   = softTrigger / 0.85
-)
-
-func (s *Session) summaryStage(f *Fit) (c *policy.Compact, acts float64) {
-	p, err := s.sessionPolicy()
-	if err != nil {
-		return nil, 0
-	}
-	return policy.SummaryStage(p, &f.Budget)
-}
 
 // SummaryStage returns the stage that should prepare a summary after a fit, nil if
 // none is due. One is due if the prompt was close to the policy's trigger, and no
 // summary is being prepared or ready for this path. The caller sets the stage's
 // Summarizer.
-func (s *Session) SummaryStage(f *Fit) *policy.Compact {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := &f.Budget
-	if s.preparing || b.Window <= 0 || f.Plan == nil || f.Plan.Impossible {
-		return nil
-	}
-	c, acts := s.summaryStage(f)
-	if float64(f.Plan.After) < dueSize(b, acts) {
-		s.decided, s.nextSummary = false, 0
-		return nil
-	}
-	if s.readyApplies() || s.waitingApplies() {
-		return nil
-	}
-	// After a refusal the prompt is as large as before. The person is asked again when it
-	// has grown, not with each request.
-	if s.decided {
-		s.decided, s.nextSummary = false, f.Plan.After+int(askAgain*float64(b.Window))
-	}
-	if f.Plan.After < s.nextSummary {
-		return nil
-	}
-	s.nextSummary = 0
-	return c
-}
-
-// askAgain is by how much of the window a prompt grows after a summary was refused before
-// another one is due.
-const askAgain = 0.1
-
-// dueSize returns the size in tokens from which a summary is worth preparing. acts is
-// the policy's trigger as a share of the window, 0 if unknown.
-func dueSize(b *furl.Budget, acts float64) float64 {
-	soft := softTrigger * float64(b.Room())
-	if acts > 0 {
-		soft = min(soft, softShare*acts*float64(b.Window))
-	}
-	return soft
-}
-
-// readyApplies reports whether a summary is ready that applies to the current path.
-func (s *Session) readyApplies() bool {
-	if s.ready == nil {
-		return false
-	}
-	_, err := s.log.State().Effect(s.ready.red)
-	return err == nil
-}
+func (s *Session) SummaryStage(f *policy.Fit) *policy.Compact { return s.Internal().SummaryStage(f) }
 
 // PrepareSummary prepares a summary for the session's state after a fit. The session
 // can be used meanwhile. It records nothing: the summary is kept in memory for the
 // next plan with a reduction, or with the setting ask_first, it is stored and waits for
 // DecideSummary. It returns false if there is nothing to summarize, or if a
 // summary is already being prepared.
-func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact) (ready bool, err error) {
-	s.mu.Lock()
-	if s.preparing {
-		s.mu.Unlock()
-		return false, nil
-	}
-	s.preparing = true
-	release := s.acquire()
-	state, err := furl.Fold(s.log, f.Head)
-	redactions := len(s.meta.Redactions)
-	s.mu.Unlock()
-
-	var red *furl.Reduction
-	if err == nil {
-		b := f.Budget
-		b.Size = cmp.Or(f.Plan.After, b.Size)
-		red, err = c.Prepare(ctx, state, b)
-	}
-
-	s.mu.Lock()
-	s.preparing = false
-	release()
-	if made := (&readySummary{red: red, at: f.Head, model: f.Model, redactions: redactions}); err == nil && s.asksFirst() {
-		s.mu.Unlock()
-		err := s.storeWaiting(ctx, made)
-		return err == nil, err
-	}
-	defer s.mu.Unlock()
-	if skip := policy.Skip(""); errors.As(err, &skip) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("prepare a summary of session %s: %w", s.key.Session, err)
-	}
-	if redactions != len(s.meta.Redactions) {
-		return false, nil // it may have what was redacted meanwhile
-	}
-	if s.ready != nil { // for another branch
-		s.discardReady("another one is ready")
-	}
-	s.setReady(&readySummary{red: red, at: f.Head, model: f.Model})
-	return true, nil
+func (s *Session) PrepareSummary(ctx context.Context, f *policy.Fit, c *policy.Compact) (ready bool, err error) {
+	return s.Internal().PrepareSummary(ctx, f, c)
 }
 
-// cold reports whether the provider's cache of the last request has expired.
-func cold(b *furl.Budget) bool {
-	life := b.Model.Caching.Lifetime
-	return b.Cold || life == 0 || !b.LastUse.IsZero() && b.Now.Sub(b.LastUse) > life
+// RecordSummaries records the ready summaries (PrepareSummary) of idle sessions of
+// all tenants: those whose prompt cache has expired, or all of them if ending is set
+// because the process is about to end. It skips summaries for another branch and
+// sessions with an exchange in flight. It returns how many it recorded.
+func (a *Sessions) RecordSummaries(ctx context.Context, ending bool) (n int, err error) {
+	return a.open.RecordSummaries(ctx, ending)
 }
 
 // EditSummary replaces the text of a summary or an extract. The old text stays in the
@@ -150,17 +37,76 @@ func cold(b *furl.Budget) bool {
 // (WaitingSummary); no record is returned for it.
 func (s *Session) EditSummary(ctx context.Context, reduction furl.Seq, text string) (furl.Record, error) {
 	if reduction == 0 {
-		return furl.Record{}, s.editWaiting(ctx, text)
+		return furl.Record{}, s.Internal().EditWaiting(ctx, text)
 	}
 	var rec furl.Record
-	err := s.update(ctx, onDisk, func() error {
-		b, _, _ := s.budgetFor(transact.Prompt{Model: s.meta.Model})
-		red, err := policy.Edit(s.log.State(), b, reduction, text)
+	err := s.Internal().Update(ctx, open.OnDisk, func(c *open.Change) error {
+		b, _, _ := c.BudgetFor(open.Prompt{Model: c.Meta().Model})
+		red, err := policy.Edit(c.Log().State(), b, reduction, text)
 		if err != nil {
 			return err
 		}
-		rec, err = s.appendRecord(furl.Person, red)
+		rec, err = c.Append(furl.Person, red)
 		return err
 	})
 	return rec, err
+}
+
+// States of Session.WaitingSummary.
+const (
+	waitingState = "waiting"
+	offPathState = "off_path" // its messages are not on the current path
+	unusedState  = "unusable" // it cannot be used, or would not make the prompt smaller
+)
+
+// WaitingSummary returns the summary that waits for a person's approval, nil if there is
+// none. Its State is waiting, off_path if its messages are not on the current path, or
+// unusable if it cannot be used, for example because its messages were pinned or because
+// the prompt would not become smaller. If it is waiting, the sizes and the number of
+// messages are those that DecideSummary would record now. CoveredBy are the reductions
+// that replace its messages by a marker meanwhile.
+func (s *Session) WaitingSummary() (out *Recorded) {
+	s.Internal().Read(func(c *open.Change) {
+		if w := c.Waiting(); w != nil {
+			out = waitingSummary(c, w)
+		}
+	})
+	return out
+}
+
+func waitingSummary(c *open.Change, w *open.PendingSummary) *Recorded {
+	out := &Recorded{
+		Reduced: policy.Reduced{
+			Stage: w.Red.Stage, Time: w.Since, Before: w.Red.Before, After: w.Red.After, Reason: w.Red.Reason,
+			Summary: w.Text(), Model: w.Red.Summary.Model, Archived: w.Red.Summary.Messages,
+		},
+		State: offPathState, Cost: w.Red.Cost, By: furl.Furl,
+	}
+	if w.Edited != "" {
+		out.Reason += "; edited"
+	}
+	if _, err := c.Log().State().Effect(w.Red); err != nil {
+		return out
+	}
+	out.State, out.CoveredBy = unusedState, c.OvertakenBy(w)
+	if lifts, red, err := c.PlanApproved(w); err == nil {
+		out.State, out.Before, out.After, out.Archived = waitingState, red.Before, red.After, red.Summary.Messages
+		if len(lifts) > 0 { // red.Before is the size without what would be undone
+			b, _, _ := c.BudgetFor(open.Prompt{Model: w.Model})
+			out.Before = b.Size
+		}
+	}
+	return out
+}
+
+// DecideSummary approves or refuses the summary that waits for approval. An approved
+// summary is recorded at once, and DecideSummary returns its record. Reductions that have
+// replaced its messages by a marker meanwhile are undone if the prompt stays small
+// enough. If an edited summary is approved, the model's text is recorded before it.
+//
+// If no summary waits, or it is for another branch, the error wraps furl.ErrNotOnPath. If
+// it cannot be used, for example because its messages were pinned or the prompt would not
+// become smaller, the error wraps furl.ErrConflict. The summary waits on after an error.
+func (s *Session) DecideSummary(ctx context.Context, approve bool) (rec furl.Seq, err error) {
+	return s.Internal().DecideSummary(ctx, approve)
 }

@@ -25,7 +25,7 @@ func (summarizer) Summarize(context.Context, policy.SummaryRequest) (policy.Summ
 const waitingModel = "claude-sonnet-4-5"
 
 // waiting returns a session with a summary that waits for approval, in a store.
-func waiting(t *testing.T, o session.Options) (*session.Session, storage.Store, *session.Fit) {
+func waiting(t *testing.T, o session.Options) (*session.Session, storage.Store, *policy.Fit) {
 	t.Helper()
 	store := inmem.New()
 	o.Policy, o.Window = "compaction", 4000
@@ -48,7 +48,7 @@ func waiting(t *testing.T, o session.Options) (*session.Session, storage.Store, 
 	return s, store, fit
 }
 
-func fitted(t *testing.T, s *session.Session) *session.Fit {
+func fitted(t *testing.T, s *session.Session) *policy.Fit {
 	t.Helper()
 	fit, err := s.Fit(t.Context(), waitingModel)
 	if err != nil {

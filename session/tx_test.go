@@ -6,7 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -23,7 +23,7 @@ func TestUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change := func(tx transact.Tx[*session.Fit]) error {
+	change := func(tx *open.Change) error {
 		for _, words := range []string{"one", "two"} {
 			if _, err := tx.AppendMessage(message(t, furl.RoleAssistant, text(words)), tx.Counter("m")); err != nil {
 				return err
@@ -36,8 +36,8 @@ func TestUpdate(t *testing.T) {
 	}
 	refused := errors.New("refused")
 	before, head := s.Meta(), s.Head()
-	inside := transact.OfSession(s).(transact.Session[*session.Fit])
-	if err := inside.Update(t.Context(), func(tx transact.Tx[*session.Fit]) error { return errors.Join(change(tx), refused) }); !errors.Is(err, refused) {
+	inside := s.Internal()
+	if err := inside.Update(t.Context(), open.Committed, func(tx *open.Change) error { return errors.Join(change(tx), refused) }); !errors.Is(err, refused) {
 		t.Errorf("the error is %v, want that of the function", err)
 	}
 	if err := inside.Try(change); err != nil {
@@ -47,7 +47,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("after an error and a try the head is %d, want %d, and the metadata %+v", s.Head(), head, got)
 	}
 	appendAll(t, theirs, []*furl.Message{message(t, furl.RoleAssistant, text("meanwhile"))})
-	if err := inside.Update(t.Context(), change); err != nil {
+	if err := inside.Update(t.Context(), open.Committed, change); err != nil {
 		t.Fatal(err)
 	}
 	again, err := reopen(t, store, session.Options{}).Open(t.Context(), s.ID())

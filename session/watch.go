@@ -4,20 +4,21 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/storage"
 )
 
 // Events returns the events of the records of the path after a record. limit is the context
 // window in tokens.
-func (s *Session) Events(after furl.Seq, limit int) ([]event.Moment, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return event.Timeline(s.log, after, s.log.Head(), limit)
+func (s *Session) Events(after furl.Seq, limit int) (list []event.Moment, err error) {
+	s.Internal().Read(func(c *open.Change) { list, err = event.Timeline(c.Log(), after, c.Log().Head(), limit) })
+	return list, err
 }
 
 // Watch returns the records with numbers above after, with their effects on the
@@ -31,8 +32,8 @@ func (s *Session) Events(after furl.Seq, limit int) ([]event.Moment, error) {
 func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[event.Moment, error] {
 	return func(yield func(event.Moment, error) bool) {
 		var appended <-chan struct{}
-		if w, ok := s.all.store.(storage.Watcher); ok {
-			ch, err := w.Watch(ctx, s.key)
+		if w, ok := s.store().(storage.Watcher); ok {
+			ch, err := w.Watch(ctx, s.Internal().Key())
 			if err != nil {
 				yield(event.Moment{}, err)
 				return
@@ -41,19 +42,23 @@ func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[event.Mom
 		}
 		var tick <-chan time.Time
 		if appended == nil {
-			t := time.NewTicker(s.all.o.Poll)
+			t := time.NewTicker(s.Internal().All().Options().Poll)
 			defer t.Stop()
 			tick = t.C
 		}
 		own := furl.NewLog()     // events depend on the state before a record
 		var told json.RawMessage // the waiting summary that was yielded
 		for {
-			s.mu.Lock()
-			changed := s.changed
-			limit := s.model(s.meta.Model).Window
-			fresh := s.log.Records(furl.Seq(own.Len()))
-			waits, waiting := s.waitingEvents(), s.meta.Waiting
-			s.mu.Unlock()
+			var changed <-chan struct{}
+			var limit int
+			var fresh []furl.Record
+			var waits []event.Event
+			var waiting json.RawMessage
+			s.Internal().Read(func(c *open.Change) {
+				changed, limit = c.Changed(), c.Model(c.Meta().Model).Window
+				fresh = c.Log().Records(furl.Seq(own.Len()))
+				waits, waiting = waitingEvents(c.Waiting()), c.Meta().Waiting
+			})
 			seen := min(len(fresh), max(0, int(after)-own.Len()))
 			if err := own.Load(fresh[:seen]); err != nil {
 				yield(event.Moment{}, err)
@@ -84,7 +89,7 @@ func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[event.Mom
 				}
 			case <-tick:
 			}
-			if err := s.refresh(ctx); err != nil {
+			if err := s.Internal().Refresh(ctx); err != nil {
 				if ctx.Err() == nil {
 					yield(event.Moment{}, err)
 				}
@@ -92,4 +97,16 @@ func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[event.Mom
 			}
 		}
 	}
+}
+
+// codeWaiting is the code of the warning event about a summary that waits.
+const codeWaiting = "summary_waiting"
+
+// waitingEvents returns the event about a summary that has started to wait.
+func waitingEvents(w *open.PendingSummary) []event.Event {
+	if w == nil {
+		return nil
+	}
+	return []event.Event{event.Warning{Code: codeWaiting, Text: fmt.Sprintf(
+		"a summary of %d messages waits for approval", w.Red.Summary.Messages)}}
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/sessiontest"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -76,7 +75,7 @@ func TestWindowPrecedence(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.refused > 0 {
-				transact.OfSessions(all).(transact.Sessions[*session.Session]).RecordOverflow(name, &protocol.Overflow{Tokens: tt.refused + 1, Limit: tt.refused}, 0)
+				all.Internal().RecordOverflow(name, &protocol.Overflow{Tokens: tt.refused + 1, Limit: tt.refused}, 0)
 			}
 			tt.meta.Model = name
 			s := all.Create(tt.meta)

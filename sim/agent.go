@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/lexer"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
@@ -170,7 +170,7 @@ func (p position) words() string {
 	return fmt.Sprintf("Step %d.", p.step)
 }
 
-var stepWords = regexp.MustCompile(`^Step (\d{1,9})\.(?: It is step (\d{1,9}) of this task\.)?`)
+var stepWords = lazyregexp.New(`^Step (\d{1,9})\.(?: It is step (\d{1,9}) of this task\.)?`)
 
 // positionOfWords reads the position from the text of a step.
 func positionOfWords(text string) (p position, ok bool) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/demo"
-	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/transcript"

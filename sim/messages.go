@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
@@ -259,7 +259,7 @@ func checkVersion(c *call) *protocol.Refusal {
 // requested output together exceed the window: from Sonnet 3.7 to before
 // version 4.5; later models stop with model_context_window_exceeded instead
 // (Anthropic, context windows, 2026-10).
-var longOutput = regexp.MustCompile(`^claude-(3-7-sonnet|(opus|sonnet)-4(-1)?)$`)
+var longOutput = lazyregexp.New(`^claude-(3-7-sonnet|(opus|sonnet)-4(-1)?)$`)
 
 func refusesLongOutput(m *furl.Model) bool { return longOutput.MatchString(m.ID) }
 
@@ -321,7 +321,7 @@ func checkCacheOnly(c *call) *protocol.Refusal {
 	return refused("max_tokens: 0 is not supported with " + with)
 }
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+var toolName = lazyregexp.New(`^[a-zA-Z0-9_-]{1,128}$`)
 
 // checkChoice validates the tools and the tool choice.
 func checkChoice(c *call) *protocol.Refusal {

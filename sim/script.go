@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/protocol"
 )
 
@@ -65,7 +66,7 @@ func ParseScript(name string, data []byte) (*Script, error) {
 	return s, nil
 }
 
-var directive = regexp.MustCompile(`^(think|text|call|stop|fault|repeat|when):(?: |$)`)
+var directive = lazyregexp.New(`^(think|text|call|stop|fault|repeat|when):(?: |$)`)
 
 func parsePart(name, data string) (scripted, error) {
 	p := scripted{name: name, repeat: 1}

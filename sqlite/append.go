@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/record"
@@ -20,30 +21,57 @@ func (s *Store) Append(ctx context.Context, key furl.SessionKey, b storage.Batch
 }
 
 // AppendEarly implements storage.EarlyAppender: committed is called before the
-// write is flushed to disk. Work that does not need the file is done here, on
-// the caller's goroutine.
+// write is flushed to disk.
 func (s *Store) AppendEarly(ctx context.Context, key furl.SessionKey, b storage.Batch, committed func()) error {
+	staged, err := s.Stage(ctx, key, b)
+	if err != nil {
+		return err
+	}
+	return staged.Append(ctx, committed)
+}
+
+// staged is a batch in its stored form.
+type staged struct {
+	s              *Store
+	key            furl.SessionKey
+	batch          storage.Batch
+	rows, contents []row
+	meta           *storedMeta // nil: unchanged
+}
+
+// Stage implements storage.Stager: the work that does not need the file, on the caller's
+// goroutine.
+func (s *Store) Stage(_ context.Context, key furl.SessionKey, b storage.Batch) (storage.Staged, error) {
+	a := &staged{s: s, key: key, batch: b}
 	err := storage.CheckBatch(key, &b)
-	var rows []row
 	if err == nil {
-		rows, err = rowsOf(b.Records)
+		a.rows, err = rowsOf(b.Records)
 	}
-	var meta *storedMeta
 	if err == nil && b.Meta != nil {
-		meta, err = metaOf(b.Meta)
-	}
-	if err == nil {
-		contents := packContents(&b)
-		j := &job{do: func(w *writer) error { return w.append(key, &b, rows, contents, meta) }}
-		err = s.doEarly(ctx, j, func() {
-			s.watchers.notify(key)
-			committed()
-		})
+		a.meta, err = metaOf(b.Meta)
 	}
 	if err != nil {
-		return s.failed(fmt.Sprintf("append to session %.140q", key.Session), err)
+		return nil, a.failed(err)
+	}
+	a.contents = packContents(&b)
+	return a, nil
+}
+
+// Append implements storage.Staged.
+func (a *staged) Append(ctx context.Context, committed func()) error {
+	j := &job{do: func(w *writer) error { return w.append(a.key, &a.batch, a.rows, a.contents, a.meta) }}
+	err := a.s.doEarly(ctx, j, func() {
+		a.s.watchers.notify(a.key)
+		committed()
+	})
+	if err != nil {
+		return a.failed(err)
 	}
 	return nil
+}
+
+func (a *staged) failed(err error) error {
+	return a.s.failed(fmt.Sprintf("append to session %.140q", a.key.Session), err)
 }
 
 // row is a record in its stored form.
@@ -138,7 +166,10 @@ func (w *writer) append(key furl.SessionKey, b *storage.Batch, rows, contents []
 	if err := w.addContents(ses, contents); err != nil {
 		return err
 	}
-	w.touch(ses)
+	if meta == nil {
+		w.touch(ses)
+		return nil
+	}
 	return w.setMeta(ses, meta)
 }
 
@@ -228,15 +259,27 @@ func metaOf(m *storage.Meta) (*storedMeta, error) {
 	if err != nil {
 		return nil, err
 	}
-	var back storage.Meta // its hint is text, whatever m's was
-	if err := json.Unmarshal(text, &back); err != nil {
-		return nil, err
-	}
 	out := &storedMeta{text: text}
-	if back.Hint != "" {
-		out.hint = []byte(back.Hint)
+	if m.Hint != "" {
+		if out.hint, err = jsonText(m.Hint); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
+}
+
+// jsonText returns a string as it is after it was stored as JSON, which has only text.
+func jsonText(s string) ([]byte, error) {
+	if utf8.ValidString(s) {
+		return []byte(s), nil
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	var back string
+	err = json.Unmarshal(text, &back)
+	return []byte(back), err
 }
 
 // checkMeta returns an error if the session has other metadata than the batch expects.
@@ -254,9 +297,17 @@ func (w *writer) checkMeta(ses *session, b *storage.Batch) error {
 	return nil
 }
 
+// setMeta writes the row of a session with new metadata. It names the hint only if that
+// changes: SQLite would write its index again, too.
 func (w *writer) setMeta(ses *session, meta *storedMeta) error {
 	if meta == nil {
 		return nil
 	}
-	return w.exec("UPDATE sessions SET meta = ?, hint = ? WHERE id = ?", meta.text, meta.hint, ses.id)
+	if bytes.Equal(meta.hint, ses.hint) {
+		return w.exec("UPDATE sessions SET records = ?, messages = ?, bytes = ?, updated = ?, indexed = ?, meta = ? WHERE id = ?",
+			ses.records, ses.messages, ses.bytes, ses.updated, ses.indexed, meta.text, ses.id)
+	}
+	ses.hint = meta.hint
+	return w.exec("UPDATE sessions SET records = ?, messages = ?, bytes = ?, updated = ?, indexed = ?, meta = ?, hint = ? WHERE id = ?",
+		ses.records, ses.messages, ses.bytes, ses.updated, ses.indexed, meta.text, meta.hint, ses.id)
 }

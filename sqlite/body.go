@@ -25,9 +25,10 @@ const (
 	// makes large texts 20% smaller. Most reads are of small texts.
 	zstdFrom = 4 << 10
 	// inlineTo is the largest encoded size of a body that is stored in its
-	// record. An append then writes half as many pages, and a store whose
-	// sessions share no messages does not grow by it.
-	inlineTo = 1 << 10
+	// record, so that one row of it fits into a page of 4 KB. An append then
+	// writes half as many pages, and a store whose sessions share no messages
+	// does not grow by it.
+	inlineTo = 3 << 10
 	// maxBody bounds the size that a damaged record can claim.
 	maxBody = 2 << 30
 )

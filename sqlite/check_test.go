@@ -40,7 +40,7 @@ func TestCheckMends(t *testing.T) {
 			s := openAt(t, filepath.Join(t.TempDir(), "furl.db"), nil)
 			defer closeStore(t, s)
 			for _, id := range []string{"a", "b"} {
-				put(t, s, id, furltest.Session(furltest.SessionOptions{Messages: 40, MessageBytes: 3000, Exchanges: true}))
+				put(t, s, id, furltest.Session(furltest.SessionOptions{Messages: 40, MessageBytes: 9000, Exchanges: true}))
 				w := storage.IndexWrite{To: 3, Put: []storage.IndexPage{{Bucket: 1, Segment: 1, Data: []byte("page")}}}
 				if err := s.WriteIndex(ctx, key(id), w); err != nil {
 					t.Fatal(err)

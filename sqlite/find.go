@@ -116,7 +116,7 @@ func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q storage.Sess
 	}
 	query += " ORDER BY s.updated DESC"
 	if q.Limit > 0 {
-		query += " LIMIT ?"
+		query += " LIMIT ? + 0" // see prepared
 		args = append(args, q.Limit)
 	}
 	return s.infos(ctx, "list sessions", query, args)
@@ -190,7 +190,7 @@ func (s *Store) listInfos(ctx context.Context, query string, args []any) (infos 
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := s.read.QueryContext(ctx, query, args...)
+	rows, err := s.rows(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func everyCodec(t *testing.T) []furl.Record {
 	}
 	bodies := []furl.Body{
 		raw("hi"), raw(words[:300]), raw(words), raw(words), // plain, s2, zstd, and zstd again
-		secret(t, rand.New(rand.NewPCG(3, 3)), 3000), // stored in its own row, uncompressed
+		secret(t, rand.New(rand.NewPCG(3, 3)), 3000), // uncompressed, in its own row in the kept files
 		furl.TextMessage(furl.RoleUser, "no bytes of its own"),
 		&furl.Message{Role: furl.RoleTool, Raw: []byte{}},
 		&furl.Reduction{Stage: "compact", Reason: "why", Before: 9, After: 5, Scale: 1.5, Copy: 2,

@@ -109,11 +109,9 @@ func (s *Store) connectTo(reading, only bool) *sql.DB {
 		pragma("cache_size(-4000)")
 	default:
 		q.Set("mode", "rw")
-		pragma("auto_vacuum(INCREMENTAL)")
 		pragma("secure_delete(ON)")
 		pragma("synchronous(NORMAL)") // see sync.go
 		pragma("cache_size(-8000)")
-		pragma("wal_autocheckpoint(4000)")
 		pragma("journal_size_limit(67108864)")
 		if s.o.maxPages > 0 {
 			pragma("max_page_count(%d)", s.o.maxPages)

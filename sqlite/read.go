@@ -62,6 +62,22 @@ func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) i
 	}
 }
 
+// ReadInfo implements storage.InfoReader: one statement if there are no records after the
+// number after.
+func (s *Store) ReadInfo(ctx context.Context, key furl.SessionKey, after furl.Seq) (storage.SessionInfo, iter.Seq2[furl.Record, error], error) {
+	infos, err := s.listInfos(ctx, sessionColumns+" AND s.name = ?", []any{[]byte(key.Tenant), string(key.Session)})
+	if err == nil && len(infos) == 0 {
+		err = noSession(key.Session)
+	}
+	if err != nil {
+		return storage.SessionInfo{}, nil, s.failed(fmt.Sprintf("read session %.140q", key.Session), err)
+	}
+	if infos[0].Records <= after {
+		return infos[0], func(func(furl.Record, error) bool) {}, nil
+	}
+	return infos[0], s.Read(ctx, key, after), nil
+}
+
 // lookUp finds a session's id and its number of records.
 func (s *Store) lookUp(ctx context.Context, key furl.SessionKey) (id, records int64, err error) {
 	if err := s.ready(ctx); err != nil {

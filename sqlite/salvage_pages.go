@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 )
 
 // A damaged file is read without SQLite, which gives up on a table if one of
@@ -24,12 +25,9 @@ type pages struct {
 	logged    map[int64]int64 // offset of a page in the log
 }
 
-// defaultPage is the page size of furl's files, used if the header is lost.
-const defaultPage = 4096
-
 // openPages opens a file for reading. It may be truncated.
 func openPages(path string) (_ *pages, err error) {
-	p := &pages{size: defaultPage, usable: defaultPage, logged: make(map[int64]int64)}
+	p := &pages{logged: make(map[int64]int64)}
 	if p.file, err = os.Open(path); err != nil {
 		return nil, err
 	}
@@ -47,14 +45,11 @@ func openPages(path string) (_ *pages, err error) {
 	}
 	header := make([]byte, 100)
 	_, _ = p.file.ReadAt(header, 0) // missing bytes are zero
-	if string(header[:16]) == "SQLite format 3\x00" {
-		size := int64(binary.BigEndian.Uint16(header[16:]))
-		if size == 1 {
-			size = 65536
-		}
-		if size >= 512 && size&(size-1) == 0 {
-			p.size, p.usable = size, size-min(int64(header[20]), 32)
-		}
+	if size := headerSize(header); size > 0 {
+		p.size, p.usable = size, size-min(int64(header[20]), 32)
+	} else {
+		p.size = p.likelySize(info.Size())
+		p.usable = p.size
 	}
 	p.count = (info.Size() + p.size - 1) / p.size
 	log, err := os.Open(path + "-wal")
@@ -66,6 +61,55 @@ func openPages(path string) (_ *pages, err error) {
 	}
 	p.log = log
 	return p, p.readLog()
+}
+
+// headerSize returns the page size that the header of a file says, 0 if it says none.
+func headerSize(header []byte) int64 {
+	size := int64(binary.BigEndian.Uint16(header[16:]))
+	if size == 1 {
+		size = 65536
+	}
+	if string(header[:16]) != "SQLite format 3\x00" || size < 512 || size&(size-1) != 0 {
+		return 0
+	}
+	return size
+}
+
+// oldPageSize is the page size of the files of older versions.
+const oldPageSize = 4096
+
+// likelySize returns the page size of a file without its header: that of furl's two sizes with
+// which more pages of the first megabytes look like pages with rows or entries.
+func (p *pages) likelySize(length int64) int64 {
+	counted := func(size int64) (n int) {
+		p.size, p.usable, p.count = size, size, (length+size-1)/size
+		buf := make([]byte, size)
+		for page := int64(2); page <= min(p.count, 16<<20/size); page++ {
+			if p.read(page, buf) == nil && p.looksFilled(buf) {
+				n++
+			}
+		}
+		return n
+	}
+	if counted(oldPageSize) >= counted(newPageSize) {
+		return oldPageSize
+	}
+	return newPageSize
+}
+
+// looksFilled reports whether a page's header, and all offsets in it, are those of a page with
+// rows or entries that uses the whole page.
+func (p *pages) looksFilled(buf []byte) bool {
+	if buf[0] != leafTable && buf[0] != leafIndex {
+		return false
+	}
+	n := int(binary.BigEndian.Uint16(buf[3:]))
+	start := int64(binary.BigEndian.Uint16(buf[5:]))
+	if n == 0 || start < 8+2*int64(n) || start >= p.usable {
+		return false
+	}
+	at := p.pointers(buf, 0, 8)
+	return len(at) == n && slices.Min(at) >= start
 }
 
 func (p *pages) close() {

@@ -2,6 +2,8 @@ package sqlite_test
 
 import (
 	"bytes"
+	"database/sql"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -50,14 +52,18 @@ func sessionsIn(t *testing.T, s *sqlite.Store, tenants ...furl.Tenant) map[furl.
 // large bodies, and returns its file and its content.
 func damagedStore(t *testing.T) ([]byte, map[furl.SessionKey][]furl.Record) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "furl.db")
+	return storeAt(t, filepath.Join(t.TempDir(), "furl.db"))
+}
+
+func storeAt(t *testing.T, path string) ([]byte, map[furl.SessionKey][]furl.Record) {
+	t.Helper()
 	s := openAt(t, path, nil)
 	for i := range 12 {
 		key := furl.SessionKey{Session: furl.SessionID(fmt.Sprintf("session-%d", i))}
 		if i%4 == 3 {
 			key.Tenant = "other"
 		}
-		records := furltest.Session(furltest.SessionOptions{Seed: uint64(i + 1), Messages: 60, MessageBytes: 300 << (i % 5), Exchanges: true, Reductions: true})
+		records := furltest.Session(furltest.SessionOptions{Seed: uint64(i + 1), Messages: 60, MessageBytes: 500 << (i % 5), Exchanges: true, Reductions: true})
 		if err := s.Append(t.Context(), key, storage.Batch{Records: records, Meta: &storage.Meta{Title: string(key.Session), Format: furl.FormatAnthropic}}); err != nil {
 			t.Fatal(err)
 		}
@@ -260,6 +266,41 @@ func TestSalvageWithoutSchema(t *testing.T) {
 	clear(data[:4096])
 	if n := salvaged(t, data, want, false); n != countOf(want) {
 		t.Errorf("%d records were saved of %d", n, countOf(want))
+	}
+}
+
+// Files of older versions have larger pages. They keep them, and are salvaged without the first
+// page too, which says how large they are.
+func TestSalvageOldPages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "furl.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL; CREATE TABLE t (x); DROP TABLE t"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data, want := storeAt(t, path)
+	if size := binary.BigEndian.Uint16(data[16:]); size != 4096 {
+		t.Fatalf("pages have %d bytes, want 4096", size)
+	}
+	clear(data[:4096])
+	if n := salvaged(t, data, want, false); n != countOf(want) {
+		t.Errorf("%d records were saved of %d", n, countOf(want))
+	}
+}
+
+// A new file has small pages, of which those without data can be given back.
+func TestNewPages(t *testing.T) {
+	data, _ := damagedStore(t)
+	if size := binary.BigEndian.Uint16(data[16:]); size != 2048 {
+		t.Errorf("pages have %d bytes, want 2048", size)
+	}
+	if binary.BigEndian.Uint32(data[52:]) == 0 || binary.BigEndian.Uint32(data[64:]) == 0 {
+		t.Error("the file does not use incremental vacuum")
 	}
 }
 

@@ -86,6 +86,8 @@ type Store struct {
 var (
 	_ storage.Store         = (*Store)(nil)
 	_ storage.EarlyAppender = (*Store)(nil)
+	_ storage.Stager        = (*Store)(nil)
+	_ storage.InfoReader    = (*Store)(nil)
 	_ storage.Searchable    = (*Store)(nil)
 	_ storage.Versioned     = (*Store)(nil)
 	_ storage.VectorStore   = (*Store)(nil)

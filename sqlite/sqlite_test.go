@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl/furltest"
-	"github.com/furlhq/furl/internal/racetest"
+	"github.com/furlhq/furl/internal/dev/racetest"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
 )

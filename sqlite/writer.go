@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -58,7 +59,8 @@ type session struct {
 	records, messages, bytes int64
 	created, updated         int64
 	indexed                  int64
-	dirty                    bool // written at the end of the transaction
+	hint                     []byte // nil: none
+	dirty                    bool   // written at the end of the transaction
 }
 
 const (
@@ -85,6 +87,9 @@ func (s *Store) newWriter(file string) (_ *writer, err error) {
 	if w.conn, err = w.db.Conn(ctx); err != nil {
 		return nil, err
 	}
+	if err := w.layOut(ctx); err != nil {
+		return nil, err
+	}
 	if err := w.useLog(); err != nil {
 		return nil, err
 	}
@@ -105,6 +110,28 @@ func (s *Store) newWriter(file string) (_ *writer, err error) {
 	}
 	go w.run()
 	return w, nil
+}
+
+// newPageSize is the page size of new files, in bytes. A step changes a few bytes in most of the
+// pages that it writes, so small pages write less: 30 kB for a step of 6 kB, where pages of 4096
+// write 47 kB. Existing files keep their size.
+const newPageSize = 2048
+
+// logBytes is how long the log grows before SQLite moves it into the file.
+const logBytes = 4000 * 4096
+
+// layOut sets how a new file is laid out, and the length of the log. The page size must be first:
+// it is fixed once anything is written, and the driver sorts the settings of a DSN by name.
+func (w *writer) layOut(ctx context.Context) error {
+	if _, err := w.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA page_size = %d; PRAGMA auto_vacuum = INCREMENTAL", newPageSize)); err != nil {
+		return err
+	}
+	var size int
+	if err := w.conn.QueryRowContext(ctx, "PRAGMA page_size").Scan(&size); err != nil {
+		return err
+	}
+	_, err := w.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", logBytes/size))
+	return err
 }
 
 // useLog switches the file to write-ahead mode. If another process does this
@@ -373,9 +400,9 @@ func (w *writer) session(key furl.SessionKey) (*session, error) {
 		return ses, nil
 	}
 	ses := &session{}
-	err := w.row(`SELECT s.id, s.tenant, s.records, s.messages, s.bytes, s.created, s.updated, s.indexed
+	err := w.row(`SELECT s.id, s.tenant, s.records, s.messages, s.bytes, s.created, s.updated, s.indexed, s.hint
 		FROM tenants t JOIN sessions s ON s.tenant = t.id WHERE t.name = ? AND s.name = ?`, []byte(key.Tenant), string(key.Session)).
-		Scan(&ses.id, &ses.tenant, &ses.records, &ses.messages, &ses.bytes, &ses.created, &ses.updated, &ses.indexed)
+		Scan(&ses.id, &ses.tenant, &ses.records, &ses.messages, &ses.bytes, &ses.created, &ses.updated, &ses.indexed, &ses.hint)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

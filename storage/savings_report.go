@@ -3,6 +3,7 @@ package storage
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -17,7 +18,7 @@ type SavingsReport struct {
 	Total SavingsLine `json:"total"`
 	// Lines has the savings by day, agent and model, the newest day first.
 	Lines []SavingsLine `json:"days"`
-	// Unknown is the number of sessions that were recorded without a ledger.
+	// Unknown is the number of sessions with requests that were recorded without a ledger.
 	Unknown int `json:"sessions_unknown"`
 }
 
@@ -33,7 +34,7 @@ type SavingsLine struct {
 }
 
 // ReportSavings sums up the ledgers of a tenant's sessions from a day on, such as
-// 2026-11-23, or of all days if it is "". It reads no records. name gives the agent of a
+// 2026-11-23, or of all days if it is "". It reads no records of sessions with a ledger. name gives the agent of a
 // Meta.Client.
 func ReportSavings(ctx context.Context, store Store, tenant furl.Tenant, since string, name func(client string) string) (*SavingsReport, error) {
 	q := SessionQuery{}
@@ -49,7 +50,13 @@ func ReportSavings(ctx context.Context, store Store, tenant furl.Tenant, since s
 		}
 		if info.Ledger == nil {
 			if info.Imported == 0 && info.ForkOf == "" { // changes of an imported session are not requests
-				rep.Unknown++
+				counted, err := HasRequests(ctx, store, info.SessionKey)
+				if err != nil {
+					return nil, fmt.Errorf("report savings: %w", err)
+				}
+				if counted {
+					rep.Unknown++
+				}
 			}
 			continue
 		}
@@ -73,4 +80,22 @@ func ReportSavings(ctx context.Context, store Store, tenant furl.Tenant, since s
 	})
 	rep.Total.TokensSaved, rep.Total.Saved = rep.Total.SavedTokens(), rep.Total.Savings.Saved()
 	return rep, nil
+}
+
+// HasRequests reports whether a request of a session was answered and recorded. It reads
+// records up to the first one. A session whose keys were destroyed has none that can be
+// counted.
+func HasRequests(ctx context.Context, store Store, key furl.SessionKey) (bool, error) {
+	for r, err := range store.Read(ctx, key, 0) {
+		if errors.Is(err, ErrDestroyed) || errors.Is(err, ErrNoSession) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if _, ok := r.Body.(*furl.Exchange); ok {
+			return true, nil
+		}
+	}
+	return false, nil
 }

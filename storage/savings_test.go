@@ -3,7 +3,10 @@ package storage_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -27,5 +30,30 @@ func TestLedger(t *testing.T) {
 	}
 	if s := (*storage.Ledger)(nil).Total(); s != (storage.Savings{}) {
 		t.Errorf("no ledger has %+v", s)
+	}
+}
+
+// Of sessions without a ledger, only those with an answered request were recorded by an
+// older version.
+func TestSessionsWithoutRequests(t *testing.T) {
+	st := inmem.New()
+	defer st.Close()
+	add := func(id furl.SessionID, bodies ...furl.Body) {
+		t.Helper()
+		b := storage.Batch{Meta: &storage.Meta{}}
+		for i, body := range bodies {
+			b.Records = append(b.Records, furl.Record{Seq: furl.Seq(i + 1), Parent: furl.Seq(i), At: time.Now(), By: furl.Client, Body: body})
+		}
+		if err := st.Append(t.Context(), furl.SessionKey{Session: id}, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := &furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{{Kind: furl.KindText, Text: "Go."}}}
+	m.Seal()
+	add("failed", m)
+	add("older", m, &furl.Exchange{Model: "m"})
+	rep, err := storage.ReportSavings(t.Context(), st, "", "", func(client string) string { return client })
+	if err != nil || rep.Unknown != 1 {
+		t.Errorf("%d sessions are of an older version, want 1, %v", rep.Unknown, err)
 	}
 }

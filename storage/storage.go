@@ -23,6 +23,20 @@ type EarlyAppender interface {
 	AppendEarly(ctx context.Context, key furl.SessionKey, b Batch, committed func()) error
 }
 
+// Stager is the ability to do the part of an append that needs no transaction ahead of it,
+// while the caller waits for something else.
+type Stager interface {
+	// Stage checks, encodes and compresses a batch, which must not be changed afterwards. It
+	// writes nothing and holds nothing of the store.
+	Stage(ctx context.Context, key furl.SessionKey, b Batch) (Staged, error)
+}
+
+// Staged is a batch that is ready to be appended, once. It may be discarded.
+type Staged interface {
+	// Append is EarlyAppender.AppendEarly.
+	Append(ctx context.Context, committed func()) error
+}
+
 // ContentStore is the ability to store the contents of batches
 // (Batch.Contents). They are committed with the records of their batch, belong
 // to its session, and are deleted with it.

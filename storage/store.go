@@ -53,6 +53,10 @@ type Store interface {
 // ErrNoSession means that the store does not have the session.
 var ErrNoSession = errors.New("no such session")
 
+// ErrDestroyed means that the keys of a session's content were destroyed, so that no
+// process may show the content any more, not even from memory.
+var ErrDestroyed = errors.New("the encryption keys were destroyed")
+
 // Batch is what one Append adds to a session.
 type Batch struct {
 	Records []furl.Record

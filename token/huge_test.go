@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/token"
 )
 
@@ -64,10 +65,7 @@ func TestCountOfHugeTexts(t *testing.T) {
 
 // The same holds for the recordings, each as one text.
 func TestCountOfRecordings(t *testing.T) {
-	root := os.Getenv("FURL_RECORDINGS")
-	if root == "" {
-		t.Skip("FURL_RECORDINGS does not name the folder of recordings")
-	}
+	root := recordings.Dir(t)
 	files, err := filepath.Glob(filepath.Join(root, "*", "*.gz"))
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package token_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
 )
@@ -21,10 +21,7 @@ import (
 // docs/internals/sizes.md defines both, and has the numbers that this test prints with
 // -v.
 func TestMarks(t *testing.T) {
-	root := os.Getenv("FURL_RECORDINGS")
-	if root == "" {
-		t.Skip("FURL_RECORDINGS does not name the folder of recordings")
-	}
+	root := recordings.Dir(t)
 	all := &errorsOf{name: "all"}
 	for _, agent := range []struct{ name, folder, files string }{
 		{"Claude Code", "entire-cli", "*.jsonl.gz"},

@@ -9,12 +9,12 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/numbers"
 )
 
@@ -151,7 +151,7 @@ func (b *headTail) String() string {
 }
 
 // credentialWords are the parts of names of variables that have credentials.
-var credentialWords = regexp.MustCompile(`(?i)(^|_|-)(API_?KEYS?|[A-Z]*KEYS?|[A-Z]*TOKENS?|[A-Z]*SECRETS?|[A-Z]*PASSWORDS?|PASSWD|PASSPHRASE|PASS|CREDENTIALS?|CREDS|PAT|AUTH)(_|-|[0-9]|$)|^AWS_|^PGPASS`)
+var credentialWords = lazyregexp.New(`(?i)(^|_|-)(API_?KEYS?|[A-Z]*KEYS?|[A-Z]*TOKENS?|[A-Z]*SECRETS?|[A-Z]*PASSWORDS?|PASSWD|PASSPHRASE|PASS|CREDENTIALS?|CREDS|PAT|AUTH)(_|-|[0-9]|$)|^AWS_|^PGPASS`)
 
 // environment returns the variables without those that look like credentials, except
 // the ones named in keep.

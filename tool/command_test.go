@@ -2,18 +2,17 @@ package tool
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/furlhq/furl/internal/dev/needs"
 )
 
 func TestCommand(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the command lines are for sh")
-	}
+	needs.Shell(t)
 	t.Setenv("TEST_API_KEY", "secret")
 	t.Setenv("TEST_TOKEN", "kept")
 	f := openFolder(t, Options{Environment: []string{"TEST_TOKEN"}, MaxOutput: 100}, map[string]string{"f": "text"})

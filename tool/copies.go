@@ -14,10 +14,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/numbers"
 )
 
@@ -163,7 +163,43 @@ func (c *copies) add(data []byte) (string, error) {
 	return name, nil
 }
 
-var digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+// RemoveCopies removes the contents that secret reports true for from the copies in a
+// directory (Options.Copies), and returns their number. With dry it removes nothing. Changes
+// since then have a Problem: their files cannot be restored. A directory that does not exist
+// has no copies.
+func RemoveCopies(dir string, dry bool, secret func(content []byte) bool) (n int, err error) {
+	folder := filepath.Join(dir, "files")
+	list, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range list {
+		file := filepath.Join(folder, e.Name())
+		data, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return n, err
+		}
+		if !secret(data) {
+			continue
+		}
+		n++
+		if dry {
+			continue
+		}
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+var digestPattern = lazyregexp.New(`^[0-9a-f]{64}$`)
 
 // get returns a content, nil for the digest "".
 func (c *copies) get(name string) ([]byte, error) {
@@ -171,6 +207,9 @@ func (c *copies) get(name string) ([]byte, error) {
 		return nil, nil
 	}
 	file, err := os.Open(filepath.Join(c.dir, "files", name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("its copy was removed, as furl redact does with copies that contain a secret")
+	}
 	if err != nil {
 		return nil, err
 	}

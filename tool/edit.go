@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -89,11 +90,7 @@ func (c *change) preview() Preview {
 	if c.name == "" {
 		return Preview{}
 	}
-	p := Preview{Title: c.title, Diff: diffOf(c.name, c.before, c.after)}
-	if slices.Contains(strings.Split(strings.ToLower(c.name), "/"), ".git") {
-		p.Note = "Git may run what files in .git say."
-	}
-	return p
+	return Preview{Title: c.title, Diff: diffOf(c.name, c.before, c.after)}
 }
 
 // planEdit returns the change of a call of edit_file.
@@ -170,6 +167,9 @@ func (f *Folder) load(path string) (c change, err error) {
 	if c.name, err = f.resolve(path); err != nil {
 		return change{}, err
 	}
+	if control := f.control(c.name); control != "" {
+		return change{}, fmt.Errorf("%q belongs to %s, whose files make version control run commands: change it with run_command", path, control)
+	}
 	if _, err := f.root.Lstat(c.name); errors.Is(err, fs.ErrNotExist) {
 		if strings.HasSuffix(path, "/") {
 			return change{}, fmt.Errorf("%q ends with a slash: expected the path of a file", path)
@@ -184,6 +184,32 @@ func (f *Folder) load(path string) (c change, err error) {
 		return change{}, fmt.Errorf("%q is read-only", path)
 	}
 	return c, nil
+}
+
+// controls are the folders of version control that can make it run commands, through
+// hooks and settings such as core.fsmonitor. A worktree has a file of that name.
+var controls = []string{".git", ".hg", ".jj"}
+
+// control returns the folder of version control that a file belongs to, "" if none. On
+// some file systems it has several names, as with other letters and the short names of NTFS.
+func (f *Folder) control(name string) string {
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		folder := strings.Join(parts[:i], "/")
+		info, err := f.root.Lstat(join(cmp.Or(folder, "."), part))
+		for _, control := range controls {
+			if strings.EqualFold(part, control) {
+				return control
+			}
+			if err != nil {
+				continue
+			}
+			if its, err := f.root.Lstat(join(cmp.Or(folder, "."), control)); err == nil && os.SameFile(info, its) {
+				return control
+			}
+		}
+	}
+	return ""
 }
 
 // readWhole returns the content of a file, which is not nil.

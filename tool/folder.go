@@ -119,6 +119,9 @@ func (f *Folder) Dir() string { return f.dir }
 // contains a word such as KEY, TOKEN, SECRET or PASSWORD, if it starts with AWS_, or if
 // their value is a URL with a password.
 //
+// edit_file and write_file change no file of version control, such as .git/config, because
+// it would then run commands without a call of run_command.
+//
 // A file can be changed if it has up to 8 MiB. The file is replaced at once, so another
 // program never reads half of a change. Its permissions stay.
 func (f *Folder) Tools() []Tool {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/furlhq/furl/internal/dev/needs"
 )
 
 // openFolder opens a folder with files.
@@ -269,9 +271,7 @@ func TestConfinement(t *testing.T) {
 	put(t, filepath.Join(secret, "secret.txt"), "secret")
 	link := func(target, name string) {
 		t.Helper()
-		if err := os.Symlink(target, filepath.Join(f.dir, name)); err != nil {
-			t.Skip("no symbolic links:", err)
-		}
+		needs.Symlink(t, target, filepath.Join(f.dir, name))
 	}
 	link(filepath.Join(secret, "secret.txt"), "file")
 	link(secret, "folder")

@@ -2,11 +2,11 @@ package transcript
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/wire/openai"
 )
 
@@ -126,7 +126,7 @@ func (a *aiderReader) client(line, mark string) (said string, ok bool) {
 
 // aiderModel matches the lines in which aider names the model: at the start
 // and after a change of model.
-var aiderModel = regexp.MustCompile(`^(?:Main model|Models?): ([^\s,⚡]+)⚡? with `)
+var aiderModel = lazyregexp.New(`^(?:Main model|Models?): ([^\s,⚡]+)⚡? with `)
 
 func (a *aiderReader) begin(started string) {
 	a.b = newBuilder(a.in, openai.Chat)

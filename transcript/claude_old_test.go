@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/internal/dev/recordings"
 )
 
 // onPath returns the number of messages of a session, and of those on its path.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/transcript"
 )
 

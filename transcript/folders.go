@@ -8,11 +8,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
@@ -66,7 +66,7 @@ func (rd *Reader) readCombined(name, dir string, data []byte, err error) (*Recor
 	return rd.read(name, dir, bytes.NewReader(data))
 }
 
-var eventFile = regexp.MustCompile(`^(?:event[-_])?(\d+)(?:[-_][^.]*)?\.json$`)
+var eventFile = lazyregexp.New(`^(?:event[-_])?(\d+)(?:[-_][^.]*)?\.json$`)
 
 // eventFiles returns the files of a folder of OpenHands events in order; none
 // if it is not such a folder.

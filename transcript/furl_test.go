@@ -18,6 +18,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/storage"
 )
@@ -131,7 +132,7 @@ func TestFurlRoundTripOfTakeovers(t *testing.T) {
 
 // Every recording survives export and import in the furl format.
 func TestFurlRoundTripOfRecordings(t *testing.T) {
-	dir := recordingsDir(t)
+	dir := recordings.Dir(t)
 	sessions, records, size, whole := 0, 0, 0, 0
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || isLarge(path) {

@@ -7,23 +7,13 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/dev/recordings"
 )
-
-// recordingsDir returns the folder of third-party recordings, or skips the
-// test.
-func recordingsDir(t testing.TB) string {
-	t.Helper()
-	dir := os.Getenv("FURL_RECORDINGS")
-	if dir == "" {
-		t.Skip("set FURL_RECORDINGS to the folder of recordings to run this test")
-	}
-	return dir
-}
 
 // eachRecording calls f for all recordings, under the race detector for the short ones.
 func eachRecording(t *testing.T, f func(name string, rec *Recording)) {
 	t.Helper()
-	dir := recordingsDir(t)
+	dir := recordings.Dir(t)
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || isLarge(path) {
 			return err
@@ -82,7 +72,7 @@ func countRecording(rec *Recording) (c counted) {
 // stream was interrupted (1f), and one reply that the file ends in (33). For
 // pi they are all replies except those without content and usage.
 func TestRecordingCounts(t *testing.T) {
-	dir := recordingsDir(t)
+	dir := recordings.Dir(t)
 	tests := []struct {
 		file, format string
 		wire         furl.Format

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/dev/recordings"
 )
 
 // listed is the entry of one file in the manifest of the recordings.
@@ -44,10 +45,7 @@ func (n *total) UnmarshalJSON(data []byte) error {
 // listing returns the folder of recordings and the entries of its manifest.
 func listing(t *testing.T) (dir string, files []listed) {
 	t.Helper()
-	dir = os.Getenv("FURL_RECORDINGS")
-	if dir == "" {
-		t.Skip("FURL_RECORDINGS does not name the folder of recordings")
-	}
+	dir = recordings.Dir(t)
 	data, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
 	if err != nil {
 		t.Fatal(err)

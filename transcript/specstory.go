@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lazyregexp"
 )
 
 // SpecStory writes the sessions of other agents as Markdown, one file each, for
@@ -45,17 +45,17 @@ func startsSpecStory(data []byte) bool {
 
 var (
 	// specSession matches the comment that names the agent and the session.
-	specSession = regexp.MustCompile(`^<!-- (.+) Session (\S+)(?: \((.*)\))? -->$`)
+	specSession = lazyregexp.New(`^<!-- (.+) Session (\S+)(?: \((.*)\))? -->$`)
 	// specSpeaker matches the heading of what one side says.
-	specSpeaker = regexp.MustCompile(`^_\*\*(User|Agent|Assistant)( - sidechain)?(?: \((.*)\))?\*\*_$`)
-	specTool    = regexp.MustCompile(`^<tool-use\b([^>]*)>`)
-	specAttr    = regexp.MustCompile(`data-tool-(type|name)="([^"]*)"`)
-	specSummary = regexp.MustCompile(`(?s)<summary>\s*(.*?)\s*</summary>`)
-	specBare    = regexp.MustCompile(`^Tool use: \*\*(.+?)\*\*$`)
-	specField   = regexp.MustCompile("^- ([^:`]+): `(.*)`$")
-	specQuoted  = regexp.MustCompile("^\\s*`([^`]+)`\\s*$")
+	specSpeaker = lazyregexp.New(`^_\*\*(User|Agent|Assistant)( - sidechain)?(?: \((.*)\))?\*\*_$`)
+	specTool    = lazyregexp.New(`^<tool-use\b([^>]*)>`)
+	specAttr    = lazyregexp.New(`data-tool-(type|name)="([^"]*)"`)
+	specSummary = lazyregexp.New(`(?s)<summary>\s*(.*?)\s*</summary>`)
+	specBare    = lazyregexp.New(`^Tool use: \*\*(.+?)\*\*$`)
+	specField   = lazyregexp.New("^- ([^:`]+): `(.*)`$")
+	specQuoted  = lazyregexp.New("^\\s*`([^`]+)`\\s*$")
 	// specTitle matches the heading of a session in the oldest files.
-	specTitle = regexp.MustCompile(`^##? (.+?) \(([^()]*\d{4}[^()]*)\)$`)
+	specTitle = lazyregexp.New(`^##? (.+?) \(([^()]*\d{4}[^()]*)\)$`)
 )
 
 // maxUnclosed bounds the fences and elements without an end in one file. Each

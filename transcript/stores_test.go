@@ -13,7 +13,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/dev/pgtest"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/sqlite"

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"time"
 )
 
 // limited returns a body that fails if the provider sends nothing for Options.Idle,
-// or if the request takes longer than Options.Total.
-func (c *Client) limited(body io.ReadCloser, ctx context.Context, cancel context.CancelCauseFunc) io.ReadCloser {
-	b := &limitedBody{ReadCloser: body, client: c, ctx: ctx, cancel: cancel}
+// or if the request takes longer than Options.Total. At its end the response has the
+// trailers, without those that are furl's.
+func (c *Client) limited(resp *http.Response, ctx context.Context, cancel context.CancelCauseFunc) io.ReadCloser {
+	withoutOwn(resp.Trailer) // that are announced
+	b := &limitedBody{ReadCloser: resp.Body, client: c, ctx: ctx, cancel: cancel, resp: resp}
 	b.idle = time.AfterFunc(c.opts.Idle, func() { cancel(ErrIdle) })
 	b.idle.Stop()
 	if c.opts.Total > 0 {
@@ -26,6 +29,7 @@ type limitedBody struct {
 	cancel context.CancelCauseFunc
 	idle   *time.Timer // runs during a Read
 	total  *time.Timer // nil: no limit
+	resp   *http.Response
 	err    error
 }
 
@@ -38,7 +42,9 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	b.idle.Reset(b.client.opts.Idle)
 	n, err := b.ReadCloser.Read(p)
 	b.idle.Stop()
-	if err != nil && !errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) {
+		withoutOwn(b.resp.Trailer)
+	} else if err != nil {
 		err = b.client.fail(StageBody, err, context.Cause(b.ctx))
 	}
 	b.err = err

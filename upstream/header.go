@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"maps"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -25,6 +26,11 @@ var forwarding = []string{"Forwarded", "Via", "X-Real-Ip", "X-Forwarded-For", "X
 
 // own is the prefix of furl's headers.
 const own = "X-Furl-"
+
+// withoutOwn removes furl's headers, which only furl may set.
+func withoutOwn(h http.Header) {
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return strings.HasPrefix(name, own) })
+}
 
 // passOn returns the end-to-end headers. It shares their values.
 func passOn(h http.Header) http.Header {

@@ -107,7 +107,7 @@ func (c *Client) send(r *http.Request, target *url.URL, attempt int) (*http.Resp
 		"status", resp.StatusCode, "connect", connect, "first_byte", firstByte)
 	resp.Header = incoming(resp.Header)
 	resp.Request = r
-	resp.Body = c.limited(resp.Body, ctx, cancel)
+	resp.Body = c.limited(resp, ctx, cancel)
 	return resp, nil
 }
 

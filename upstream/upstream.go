@@ -17,12 +17,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/furlhq/furl/internal/lazyregexp"
 )
 
 // Options are the settings of a Client.
@@ -91,7 +91,7 @@ func New(base string, opts *Options) (*Client, error) {
 }
 
 // versioned matches the API version in a path that ends with a slash.
-var versioned = regexp.MustCompile(`/v[0-9]+[a-z0-9]*/`)
+var versioned = lazyregexp.New(`/v[0-9]+[a-z0-9]*/`)
 
 func (c *Client) defaults() {
 	o := &c.opts
@@ -112,7 +112,7 @@ func (c *Client) defaults() {
 	if o.Transport == nil {
 		c.own = &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
-			DialContext:            (&net.Dialer{Timeout: o.Connect, KeepAlive: 30 * time.Second}).DialContext,
+			DialContext:            dial(o.Connect),
 			TLSHandshakeTimeout:    o.Connect,
 			ForceAttemptHTTP2:      true,
 			MaxIdleConns:           256,

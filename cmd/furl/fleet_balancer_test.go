@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/dev/pgtest"
 )
 
 // A fleet as docs/operate/fleet.md describes it: HAProxy with contrib/haproxy.cfg,
@@ -43,8 +43,8 @@ func TestFleetIsReplaced(t *testing.T) {
 		}
 	})
 	replace := b.addresses
-	if raceDetector { // each takes a while
-		replace = replace[:1]
+	if !soaking { // each takes a while
+		replace = replace[:2]
 	}
 	for i := range replace {
 		b.await(t, size.between)
@@ -77,9 +77,9 @@ func TestFleetSurvivesKills(t *testing.T) {
 	}
 	b.awaitFront(t)
 	b.mayFail.Store(true)
-	usual := 3
-	if raceDetector {
-		usual = 1
+	usual := 2
+	if soaking {
+		usual = 20
 	}
 	rounds := fleetSize(t, "FURL_FLEET_KILLS", usual)
 	done := make(chan struct{})

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/dev/pgtest"
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"

@@ -27,7 +27,7 @@ func TestKillAtFirstAnswer(t *testing.T) {
 	place := home + "/furl.db"
 	provider := httptest.NewServer(sim.New(&sim.Options{Pace: 5 * time.Millisecond}))
 	defer provider.Close()
-	rounds := killRounds(t, 15)
+	rounds := killRounds(t, 6) // each format, killed early and at the end
 	begin := func() *process {
 		return serve(t, home, "--store", place, "--anthropic", provider.URL, "--openai", provider.URL)
 	}

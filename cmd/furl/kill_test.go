@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/dev/pgtest"
 	"github.com/furlhq/furl/internal/sse"
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/protocol"
@@ -52,24 +52,24 @@ func killRounds(t *testing.T, n int) int {
 // received. After a restart on the same store, the client's retry finds its session,
 // nothing is recorded twice, and nothing is recorded that was never sent.
 //
-// FURL_KILL_ROUNDS=500 go test -run TestKill ./cmd/furl kills it five hundred times.
+// FURL_KILL_ROUNDS=500 go test -run TestKill ./cmd/furl kills it five hundred times; make soak does it often too.
 func TestKill(t *testing.T) {
 	for _, recall := range []bool{false, true} {
-		name, less := "", 1
-		if recall {
-			name, less = ",recall", 2
+		name, few, fewer := "", 12, 4
+		if recall { // a kill of each kind, of which every second round has one
+			name, few, fewer = ",recall", 8, 3
 		}
 		t.Run("sqlite"+name, func(t *testing.T) {
 			home := t.TempDir()
 			place := home + "/furl.db"
-			killing(t, home, place, killRounds(t, 20/less), recall, func() (storage.Store, error) { return sqlite.Open(place, nil) })
+			killing(t, home, place, killRounds(t, few), recall, func() (storage.Store, error) { return sqlite.Open(place, nil) })
 		})
 		t.Run("postgres"+name, func(t *testing.T) {
 			if testing.Short() {
 				t.Skip("not with -short: it starts a database server")
 			}
 			place := pgtest.URL(t)
-			killing(t, t.TempDir(), place, killRounds(t, 6/less), recall, func() (storage.Store, error) { return postgres.Open(t.Context(), place, nil) })
+			killing(t, t.TempDir(), place, killRounds(t, fewer), recall, func() (storage.Store, error) { return postgres.Open(t.Context(), place, nil) })
 		})
 	}
 }

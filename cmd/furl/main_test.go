@@ -35,6 +35,18 @@ func TestMain(m *testing.M) {
 // atExit is what TestMain calls after all tests.
 var atExit []func()
 
+// soaking reports whether tests run with all of their loads (make soak), which take many
+// minutes, and not only with the quickest ones.
+var soaking = os.Getenv("FURL_SOAK") != ""
+
+// quick is a list, or without soaking only its first n elements.
+func quick[E any](list []E, n int) []E {
+	if soaking {
+		return list
+	}
+	return list[:n]
+}
+
 // furlCommand is the command with an empty environment. It stores its data in home.
 func furlCommand(home string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)

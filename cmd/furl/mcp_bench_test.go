@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/furlhq/furl/internal/dev/recordings"
 )
 
 // benchQuestions is how many questions of each kind BenchmarkMCP asks.
@@ -24,10 +26,6 @@ const benchQuestions = 100
 //
 // FURL_RECORDINGS names the recordings that are copied (make bench-mcp).
 func BenchmarkMCP(b *testing.B) {
-	recordings := os.Getenv("FURL_RECORDINGS")
-	if recordings == "" {
-		b.Skip("set FURL_RECORDINGS to the folder of recordings to run this benchmark")
-	}
 	size := int64(200_000_000)
 	if text := os.Getenv("FURL_MCP_BYTES"); text != "" {
 		var err error
@@ -35,7 +33,7 @@ func BenchmarkMCP(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	from := sources(b, recordings)
+	from := sources(b, recordings.Dir(b))
 	asked := questions(from, 2, benchQuestions)
 	for b.Loop() {
 		home, folder := b.TempDir(), b.TempDir()

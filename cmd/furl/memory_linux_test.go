@@ -140,24 +140,24 @@ func postAll(url, session string, atOnce int, bodies [][]byte) map[int]int {
 
 func TestGatewayMemoryPeak(t *testing.T) {
 	furl := builtFurl(t)
-	for _, test := range []struct {
+	for _, test := range quick([]struct {
 		name    string
 		bodies  func() [][]byte
 		atOnce  int    // requests
 		session string // session id of all requests; "": furl matches them
 	}{
-		{"12 requests of 49,000 one-word messages", func() (list [][]byte) {
-			for i := range 12 {
-				list = append(list, manyMessages(i*100_000, 49_000))
-			}
-			return list
-		}, 12, ""},
 		{"16 requests of 20 MB", func() (list [][]byte) {
 			for i := range 16 {
 				list = append(list, largeText(i, 20<<20))
 			}
 			return list
 		}, 16, ""},
+		{"12 requests of 49,000 one-word messages", func() (list [][]byte) {
+			for i := range 12 {
+				list = append(list, manyMessages(i*100_000, 49_000))
+			}
+			return list
+		}, 12, ""},
 		{"20 sessions of 20,000 messages", func() (list [][]byte) {
 			for i := range 20 {
 				list = append(list, manyMessages(i*100_000, 20_000))
@@ -170,7 +170,7 @@ func TestGatewayMemoryPeak(t *testing.T) {
 			}
 			return list
 		}, 2, "branches"},
-	} {
+	}, 1) {
 		t.Run(test.name, func(t *testing.T) {
 			up := provider(t)
 			cmd := furlCommand(t.TempDir(), "serve", "--listen", "127.0.0.1:0", "--anthropic", up, "--openai", "none", "--log", "warn")
@@ -296,7 +296,7 @@ func runMeasured(t *testing.T, furl string, args ...string) (peak int64, exit in
 func TestRecordingMemoryPeak(t *testing.T) {
 	furl, dir := builtFurl(t), t.TempDir()
 	small, large := filepath.Join(dir, "small.gz"), filepath.Join(dir, "large.gz")
-	for _, format := range []string{"claude-code", "codex", "chat lines", "chat array"} {
+	for _, format := range quick([]string{"chat lines", "claude-code", "codex", "chat array"}, 1) {
 		t.Run(format, func(t *testing.T) {
 			records(t, format, small, 100_000)
 			records(t, format, large, 1_000_000)
@@ -326,19 +326,19 @@ func TestRecordingMemoryPeak(t *testing.T) {
 func TestDenseRecordingMemoryPeak(t *testing.T) {
 	furl, dir := builtFurl(t), t.TempDir()
 	const message, text = `,{"role":"user","content":"a"}`, `,{"type":"text","text":"a"}`
-	for _, tt := range []struct {
+	for _, tt := range quick([]struct {
 		name, begin, each string
 		n                 int
 		end               string
 	}{
-		{"objects on one line", `{"type":"user","message":{"role":"user","content":"w"},"uuid":"1","sessionId":"s"}` + "\n", "{}", 25_000_000, "\n"},
 		{"messages of one chat request", `{"messages":[{"role":"user","content":"a"}`, message, 2_000_000, "]}"},
+		{"objects on one line", `{"type":"user","message":{"role":"user","content":"w"},"uuid":"1","sessionId":"s"}` + "\n", "{}", 25_000_000, "\n"},
 		{"blocks of one Responses item", `{"model":"gpt-5","input":[{"role":"user","content":[{"type":"input_text","text":"a"}`, `,{"type":"input_text","text":"a"}`, 1_500_000, "]}]}"},
 		{"blocks of one Anthropic message", `{"model":"claude-sonnet-4-5","max_tokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"a"}`, text, 2_000_000, "]}]}"},
 		{"blocks of one Roo message", `[{"role":"user","ts":1,"content":[{"type":"text","text":"a"}`, text, 2_000_000, "]}]"},
 		{"messages of Roo", `[{"role":"user","content":"a","ts":1}`, `,{"role":"user","content":"a","ts":1}`, 1_500_000, "]"},
 		{"numbers for messages", `{"messages":[1`, ",1", 45_000_000, "]}"},
-	} {
+	}, 2) {
 		t.Run(tt.name, func(t *testing.T) {
 			packed := packedText(t, tt.begin)
 			packed = append(packed, bytes.Repeat(packedText(t, strings.Repeat(tt.each, 10_000)), tt.n/10_000)...)
@@ -367,7 +367,7 @@ func TestLargeRecordingMemoryPeak(t *testing.T) {
 	if err := os.WriteFile(name, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"show"}, {"import"}, {"replay", "--quiet", "--policy", "none"}} {
+	for _, args := range quick([][]string{{"show"}, {"import"}, {"replay", "--quiet", "--policy", "none"}}, 1) {
 		peak, exit, said := runMeasured(t, furl, append(args, name)...)
 		t.Logf("%s: peak %d MB", args[0], peak>>20)
 		if exit != 0 || peak > recordingMark {

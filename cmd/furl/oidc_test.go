@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/furlhq/furl/internal/oidc/oidctest"
+	"github.com/furlhq/furl/internal/dev/oidctest"
 )
 
 // A client sends requests with a token of the configured issuer, and a person sees its

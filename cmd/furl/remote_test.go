@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/furlhq/furl/internal/certs/certstest"
+	"github.com/furlhq/furl/internal/dev/certstest"
 )
 
 // beAgent makes the test binary an agent that sends one request to its base URL.

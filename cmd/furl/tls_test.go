@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl/gateway"
-	"github.com/furlhq/furl/internal/certs/certstest"
+	"github.com/furlhq/furl/internal/dev/certstest"
 )
 
 // The gateway encrypts its connections. A renewed certificate is used after a reload, a

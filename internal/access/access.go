@@ -6,12 +6,12 @@ package access
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lazyregexp"
 )
 
 // Scopes are what a client may do, as a set of bits.
@@ -74,6 +74,9 @@ type Identity struct {
 	Scopes Scopes
 	// Expires is when a token expires, zero for other ways.
 	Expires time.Time
+	// Signer identifies the key that has signed a token, and what the token had to say: a
+	// login with it ends when TokenVerifier.Trusts is false. It is not a secret.
+	Signer string
 }
 
 // By is a way to identify a client.
@@ -108,9 +111,9 @@ func (i *Identity) Label() string {
 const maxName = 128
 
 var (
-	keyName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}$`)
-	tenantName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@|:+/=-]*$`)
-	tenantHash = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	keyName    = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}$`)
+	tenantName = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.@|:+/=-]*$`)
+	tenantHash = lazyregexp.New(`^[0-9a-f]{32}$`)
 )
 
 // CheckKeyName returns an error for a name that a key cannot have.

@@ -63,6 +63,22 @@ func TestKeys(t *testing.T) {
 	})
 }
 
+// A key whose tenant would be that of the command line is refused.
+func TestKeyNamedLocal(t *testing.T) {
+	for _, tc := range []struct {
+		name, tenant string
+		ok           bool
+	}{{"local", "", false}, {"ann", "local", false}, {"local", "acme", true}, {"locals", "", true}} {
+		k, _, err := access.NewKey(tc.name, tc.tenant, access.Client, time.Now(), time.Time{})
+		if (err == nil) != tc.ok {
+			t.Errorf("key %s of tenant %q: %v", tc.name, tc.tenant, err)
+		}
+		if _, err := access.ParseKeys(access.FormatKeys([]access.Key{k})); tc.ok && err != nil {
+			t.Errorf("read the key %s of tenant %q: %v", tc.name, tc.tenant, err)
+		}
+	}
+}
+
 func TestParseKeysErrors(t *testing.T) {
 	sum := strings.Repeat("ab", 32)
 	for in, want := range map[string]string{

@@ -62,6 +62,9 @@ func (k *Key) check() error {
 	if k.Scopes == 0 {
 		return fmt.Errorf("key %q has no scope: choose some of %s", k.Name, strings.Join(scopeNames, ", "))
 	}
+	if k.Tenant == "" && k.Name == "local" {
+		return errors.New(`a key cannot be named local without another tenant, because "local" is the tenant of the command line: choose another name, or a tenant`)
+	}
 	if k.Tenant != "" {
 		return CheckTenant(k.Tenant)
 	}

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"regexp"
 	"strings"
+
+	"github.com/furlhq/furl/internal/lazyregexp"
 )
 
 // ClaudeCloud is a cloud over which Claude Code sends requests in the format of
@@ -22,26 +23,26 @@ type ClaudeCloud struct {
 	// there is none.
 	Instead string
 	// hosts matches the names of its hosts.
-	hosts *regexp.Regexp
+	hosts *lazyregexp.Regexp
 }
 
 // ClaudeClouds lists the clouds.
 var ClaudeClouds = []ClaudeCloud{
 	{
 		Title: "Amazon Bedrock (Mantle)", Use: "CLAUDE_CODE_USE_MANTLE", Base: "ANTHROPIC_BEDROCK_MANTLE_BASE_URL",
-		Address: "https://bedrock-mantle.$AWS_REGION.api.aws/anthropic", hosts: regexp.MustCompile(`^bedrock-mantle\.[a-z0-9-]+\.api\.aws$`),
+		Address: "https://bedrock-mantle.$AWS_REGION.api.aws/anthropic", hosts: lazyregexp.New(`^bedrock-mantle\.[a-z0-9-]+\.api\.aws$`),
 	},
 	{
 		Title: "Claude Platform on AWS", Use: "CLAUDE_CODE_USE_ANTHROPIC_AWS", Base: "ANTHROPIC_AWS_BASE_URL",
-		Address: "https://aws-external-anthropic.$AWS_REGION.api.aws", hosts: regexp.MustCompile(`^aws-external-anthropic\.[a-z0-9-]+\.api\.aws$`),
+		Address: "https://aws-external-anthropic.$AWS_REGION.api.aws", hosts: lazyregexp.New(`^aws-external-anthropic\.[a-z0-9-]+\.api\.aws$`),
 	},
 	{
 		Title: "Claude Platform on Google Cloud", Use: "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", Base: "ANTHROPIC_GOOGLE_CLOUD_BASE_URL",
-		Address: "https://claude.googleapis.com", hosts: regexp.MustCompile(`^claude(\.[a-z0-9-]+\.rep)?\.googleapis\.com$`),
+		Address: "https://claude.googleapis.com", hosts: lazyregexp.New(`^claude(\.[a-z0-9-]+\.rep)?\.googleapis\.com$`),
 	},
 	{
 		Title: "Microsoft Foundry", Use: "CLAUDE_CODE_USE_FOUNDRY", Base: "ANTHROPIC_FOUNDRY_BASE_URL", Path: "/anthropic", Instead: "ANTHROPIC_FOUNDRY_RESOURCE",
-		Address: "https://$ANTHROPIC_FOUNDRY_RESOURCE.services.ai.azure.com/anthropic", hosts: regexp.MustCompile(`^[a-z0-9-]+\.(services\.ai|cognitiveservices|openai)\.azure\.(com|us|cn)$`),
+		Address: "https://$ANTHROPIC_FOUNDRY_RESOURCE.services.ai.azure.com/anthropic", hosts: lazyregexp.New(`^[a-z0-9-]+\.(services\.ai|cognitiveservices|openai)\.azure\.(com|us|cn)$`),
 	},
 }
 
@@ -64,7 +65,7 @@ func (c *ClaudeCloud) Upstream(getenv func(string) string) string {
 }
 
 // label matches a part of a host name.
-var label = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
+var label = lazyregexp.New(`^[A-Za-z0-9-]+$`)
 
 // Variables returns the variables that its address depends on.
 func (c *ClaudeCloud) Variables() (names []string) {

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl/internal/certs"
-	"github.com/furlhq/furl/internal/certs/certstest"
+	"github.com/furlhq/furl/internal/dev/certstest"
 )
 
 // Files that a server cannot use are errors that name the file and the reason.

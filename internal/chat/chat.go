@@ -156,6 +156,9 @@ type Option struct {
 	Key string
 	// Text reports that the option asks for a line of text as well.
 	Text bool
+	// AfterEnd reports that the option can be chosen once the end of Body and Diff was
+	// shown. Before that, choosing it scrolls.
+	AfterEnd bool
 }
 
 // Answer is the user's answer.

@@ -26,7 +26,9 @@ func (f *serveFlags) accessOptions(o *gateway.Options, c *config.Config, file st
 				return err
 			}
 		}
-		o.Tokens = oidc.New(&oidc.Options{Issuer: i.Issuer, Audience: i.Audience, TenantClaim: i.TenantClaim, ScopesClaim: i.ScopesClaim, Scopes: scopes})
+		// With the keys that are known, so that a reload is harmless while the issuer is down.
+		f.tokens = oidc.New(&oidc.Options{Issuer: i.Issuer, Audience: i.Audience, TenantClaim: i.TenantClaim, ScopesClaim: i.ScopesClaim, Scopes: scopes, Previous: f.tokens})
+		o.Tokens = f.tokens
 	}
 	if l := &g.Limits; !reflect.DeepEqual(*l, config.Limits{}) {
 		o.Limits = &gateway.LimitSet{Default: limitsOf(l), Tenants: make(map[furl.Tenant]access.Limits)}

@@ -19,6 +19,7 @@ import (
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/mcpserver"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -31,15 +32,14 @@ func openAudit(c *config.Config, file string) (*audit.Log, error) {
 }
 
 // auditedCommands are the commands that read or change sessions of a store, and what they
-// do. names is what the first argument is; the others may be content.
+// do, besides those of package operation. names is what the first argument is; the others may be content.
 var auditedCommands = map[string]struct {
 	action string
 	names  argName
 }{
 	"furl show": {"read", aSession}, "furl get": {"read", aSession}, "furl context": {"read", aSession}, "furl branches": {"read", aSession}, "furl sessions": {"read", nothing},
 	"furl search": {"search", nothing}, "furl export": {"export", aSession}, "furl resume": {"export", aSession},
-	"furl restore": {"restore", aSession}, "furl reduce": {"change", aSession}, "furl set": {"change", aSession}, "furl pin": {"change", aSession}, "furl unpin": {"change", aSession},
-	"furl rewind": {"change", aSession}, "furl fork": {"change", aSession}, "furl summary": {"change", aSession}, "furl edit-summary": {"change", aSession}, "furl import": {"change", nothing},
+	"furl set": {"change", aSession}, "furl summary": {"read", aSession}, "furl import": {"change", nothing},
 	"furl delete": {"delete", sessions}, "furl tenants move": {"change", aTenant}, "furl hold": {"hold", aSession}, "furl hold release": {"release", nothing},
 	"furl keys create": {"operate", nothing}, "furl keys revoke": {"operate", nothing}, "furl audit export": {"export", nothing},
 	"furl redact": {"change", aSession}, "furl backup": {"export", nothing}, "furl backup restore": {"change", nothing},
@@ -133,6 +133,9 @@ func resultOf(err error) string {
 // audit log.
 func (p program) auditCommandLine(cmd *cobra.Command, args []string) error {
 	what, ok := auditedCommands[cmd.CommandPath()]
+	if o := operation.Named(cmd.Name()); !ok && o != nil && cmd.CommandPath() == "furl "+o.Command {
+		what.action, what.names, ok = string(o.Audit), aSession, true
+	}
 	if !ok || cmd.Flags().Lookup("config") == nil {
 		return nil
 	}

@@ -5,17 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -45,9 +48,7 @@ func slashes() []slash {
 		{chat.Command{Name: "edit-summary", Usage: "[NUMBER]", Short: "Edit a summary"}, (*conversation).editSummary},
 		{chat.Command{Name: "search", Usage: "WORDS", Short: "Search this session, also what is hidden"}, (*conversation).search},
 		{chat.Command{Name: "get", Usage: "HANDLE", Short: "Print a message or result as recorded"}, needs("a handle, such as furl:12", furlCommand("get"))},
-		{chat.Command{Name: "restore", Usage: "REDUCTION|HANDLE...", Short: "Undo a reduction, or expand messages"}, needs("the number of a reduction, or handles", furlCommand("restore"))},
-		{chat.Command{Name: "pin", Usage: "HANDLE...", Short: "Pin messages or results"}, needs("handles or record numbers", furlCommand("pin"))},
-		{chat.Command{Name: "unpin", Usage: "HANDLE...", Short: "Unpin messages or results"}, needs("handles or record numbers", furlCommand("unpin"))},
+		operated("hide"), operated("restore"), operated("pin"), operated("prefer"), operated("unpin"),
 		{chat.Command{Name: "rewind", Usage: "[RECORD]", Short: "Go back to an earlier message"}, (*conversation).rewind},
 		{chat.Command{Name: "branches", Short: "List the branches of the session"}, furlCommand("branches")},
 		{chat.Command{Name: "fork", Usage: "[RECORD]", Short: "Continue in a copy of the session"}, (*conversation).fork},
@@ -151,13 +152,54 @@ func asSlash(text, id string) string {
 	})
 }
 
-var mentioned = regexp.MustCompile(`\bfurl (context|summary|edit-summary|search|get|restore|pin|unpin|rewind|branches|fork|set|export|show)\b`)
+var mentioned = lazyregexp.New(`\bfurl (context|summary|edit-summary|search|get|restore|rewind|branches|set|export|show)\b`)
 
 // furlCommand runs the command of furl with the session and the arguments.
 func furlCommand(name string) func(*conversation, *slashRun) chat.Reply {
 	return func(c *conversation, x *slashRun) chat.Reply {
 		return c.furl(x, name, append([]string{"--", string(c.session().ID())}, x.args...)...)
 	}
+}
+
+// operated is the slash command of an operation.
+func operated(name string) slash {
+	o := operation.Named(name)
+	return slash{chat.Command{Name: o.Name, Usage: o.Usage(), Short: o.Short}, func(c *conversation, x *slashRun) chat.Reply {
+		in := o.Input()
+		flags := pflag.NewFlagSet(o.Name, pflag.ContinueOnError)
+		flags.SetOutput(io.Discard)
+		operation.Flags(flags, in)
+		err := flags.Parse(x.args)
+		if err == nil {
+			err = operation.Arguments(in, flags.Args())
+		}
+		if err != nil {
+			return chat.Reply{Err: fmt.Errorf("%w; the form is /%s", err, strings.TrimSpace(o.Name+" "+o.Usage()))}
+		}
+		return c.operate(x, o, in)
+	}}
+}
+
+// operate does an operation on the session, and says what it has done.
+func (c *conversation) operate(x *slashRun, o *operation.Operation, in any) chat.Reply {
+	call := &operation.Call{Context: x, Sessions: c.all, Session: c.session()}
+	done, err := o.Do(call, in)
+	if wrong, ok := errors.AsType[operation.Invalid](err); ok {
+		return chat.Reply{Err: fmt.Errorf("%w; the form is /%s", wrong, strings.TrimSpace(o.Name+" "+o.Usage()))}
+	}
+	if err != nil {
+		return chat.Reply{Err: err}
+	}
+	return chat.Reply{Text: chatText(call, done)}
+}
+
+// chatText says what an operation has done, and the command that undoes it.
+func chatText(call *operation.Call, done *operation.Result) string {
+	lines := resultLines(call, done)
+	if done.Undo != nil && !call.Preview {
+		lines = append(lines, "To undo this: /"+typedCommand(done.Undo, ""))
+	}
+	return printable(strings.Join(lines, "\n"))
 }
 
 // needs returns an error if there are no arguments.
@@ -233,41 +275,33 @@ func choose(x *slashRun, title string, names []string, now string) (string, erro
 }
 
 func (c *conversation) summaries(x *slashRun) chat.Reply {
-	id := string(c.session().ID())
 	switch x.text {
 	case "":
-		return c.furl(x, "summary", id)
+		return c.furl(x, "summary", string(c.session().ID()))
 	case "approve", "refuse":
-		return c.furl(x, "summary "+x.text, id)
+		return c.operate(x, operation.Named(x.text), &operation.DecideInput{})
 	}
 	return chat.Reply{Err: fmt.Errorf("invalid argument %q: expected approve or refuse", x.text)}
 }
 
 func (c *conversation) editSummary(x *slashRun) chat.Reply {
-	r, err := c.target().summary(x.args)
+	in := &operation.EditInput{}
+	if err := operation.Arguments(in, x.args); err != nil {
+		return chat.Reply{Err: err}
+	}
+	r, err := operation.SummaryOf(c.session(), in.Reduction)
 	if err != nil {
-		return chat.Reply{Err: errors.New(asSlash(err.Error(), string(c.session().ID())))}
+		return chat.Reply{Err: fmt.Errorf("%w; /summary lists the summaries", err)}
 	}
 	if x.ask == nil {
 		return chat.Reply{Err: errNoAnswer}
 	}
 	answer, err := x.ask(x, chat.Question{Title: "Edit the summary", Body: r.Summary, Edit: true})
-	switch {
-	case err != nil:
+	if err != nil {
 		return chat.Reply{Text: "The summary is unchanged."}
-	case strings.TrimSpace(answer.Text) == strings.TrimSpace(r.Summary):
-		return chat.Reply{Text: "The text is the same; nothing changes."}
-	case strings.TrimSpace(answer.Text) == "":
-		return chat.Reply{Err: errors.New("the text is empty; the summary is unchanged")}
 	}
-	rec, err := c.session().EditSummary(x, r.Seq, answer.Text)
-	switch {
-	case err != nil:
-		return chat.Reply{Err: err}
-	case rec.Seq == 0:
-		return chat.Reply{Text: "The summary was edited and waits for approval. To use it: /summary approve"}
-	}
-	return chat.Reply{Text: fmt.Sprintf("The summary was edited. To undo this: /restore %d", rec.Seq)}
+	in.Text = answer.Text
+	return c.operate(x, operation.Named("edit-summary"), in)
 }
 
 func (c *conversation) search(x *slashRun) chat.Reply {
@@ -280,18 +314,17 @@ func (c *conversation) search(x *slashRun) chat.Reply {
 // fork copies the session and continues in the copy.
 func (c *conversation) fork(x *slashRun) chat.Reply {
 	s := c.session()
-	at := s.Head()
-	if len(x.args) > 0 {
-		var err error
-		if at, err = recordNumber(x.args[0]); err != nil {
-			return chat.Reply{Err: err}
-		}
-	}
-	fork, err := c.all.Fork(x, s, at)
-	if err == nil {
-		err = c.use(fork)
-	}
+	in := &operation.ForkInput{}
+	err := operation.Arguments(in, x.args)
 	if err != nil {
+		return chat.Reply{Err: err}
+	}
+	done, err := operation.Named("fork").Do(&operation.Call{Context: x, Sessions: c.all, Session: s}, in)
+	if err != nil {
+		return chat.Reply{Err: err}
+	}
+	fork := done.Value.(operation.Forked).Made
+	if err := c.use(fork); err != nil {
 		return chat.Reply{Err: err}
 	}
 	return chat.Reply{Text: fmt.Sprintf("The chat continues in the copy %s. To return: /resume %s", shortSession(fork.ID()), s.ID()), Reload: len(x.args) > 0}
@@ -439,7 +472,7 @@ type rewound struct {
 }
 
 func (c *conversation) messages() (list []rewound) {
-	_ = c.read(func(st *furl.State) {
+	c.read(func(st *furl.State) {
 		for i := st.Len() - 1; i >= 0 && len(list) < listed; i-- {
 			seq, m := st.Message(i)
 			if m.Role != furl.RoleUser {
@@ -499,13 +532,13 @@ func (c *conversation) rewind(x *slashRun) chat.Reply {
 	if err != nil {
 		return chat.Reply{Err: err}
 	}
-	done, err := c.session().Rewind(x, to)
-	if err != nil {
-		return chat.Reply{Err: err}
+	reply := c.operate(x, operation.Named("rewind"), &operation.RewindInput{Record: &to})
+	if reply.Err != nil {
+		return reply
 	}
-	text := fmt.Sprintf("The session continues after %s. To undo this: /rewind %d", numbers.Count(done.Messages, "message"), done.Branch)
 	if files != "" {
-		text = files + "\n" + text
+		reply.Text = files + "\n" + reply.Text
 	}
-	return chat.Reply{Text: text, Reload: true, Input: input}
+	reply.Reload, reply.Input = true, input
+	return reply
 }

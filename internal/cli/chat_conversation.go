@@ -264,7 +264,7 @@ func (c *conversation) Info() chat.Info {
 		Session: s.ID(), Title: s.Meta().Title, Model: m.ID, Provider: string(m.Format),
 		Simulated: c.simulated, Dir: c.dir, Notices: c.notices,
 	}
-	_ = c.read(func(st *furl.State) {
+	c.read(func(st *furl.State) {
 		if st.Len() > 0 {
 			_, last := st.Message(st.Len() - 1)
 			info.Resumable = last.Role != furl.RoleAssistant || len(st.OpenCalls()) > 0
@@ -385,13 +385,13 @@ func approvalQuestion(call agent.Call, p tool.Preview) chat.Question {
 	switch {
 	case p.Command != "":
 		q.Body = strings.TrimSpace(p.Command + "\n\n" + p.Note)
-	case p.Diff == "" && p.Note == "":
-		q.Body = string(call.Input)
+	case p.Diff == "":
+		q.Body = strings.TrimSpace(string(call.Input) + "\n\n" + p.Note)
 	}
 	q.Title += "?"
 	q.Options = []chat.Option{
-		{Label: "Yes", Key: "y"},
-		{Label: "Yes, and do not ask again for " + call.Name + " in this chat", Key: "a"},
+		{Label: "Yes", Key: "y", AfterEnd: true},
+		{Label: "Yes, and do not ask again for " + call.Name + " in this chat", Key: "a", AfterEnd: true},
 		{Label: "No", Key: "n"},
 		{Label: "No, and tell the model why", Text: true},
 	}

@@ -7,25 +7,20 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/agent"
 	"github.com/furlhq/furl/internal/chat"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/policy"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/tool"
 )
 
 // read calls f with the state of the session's current branch.
-func (c *conversation) read(f func(st *furl.State)) error {
-	inside := transact.OfSession(c.session()).(transact.Session[*session.Fit])
-	return inside.Read(func(tx transact.Tx[*session.Fit]) error {
-		f(tx.Log().State())
-		return nil
-	})
+func (c *conversation) read(f func(st *furl.State)) {
+	c.session().Internal().Read(func(c *open.Change) { f(c.Log().State()) })
 }
 
 // Entries implements chat.Conversation.
 func (c *conversation) Entries(n int) (list []chat.Entry, before int, err error) {
-	err = c.read(func(st *furl.State) { list, before = entriesOf(st, n) })
-	return list, before, err
+	c.read(func(st *furl.State) { list, before = entriesOf(st, n) })
+	return list, before, nil
 }
 
 // entriesOf returns the last n entries of a path, and the number of messages before

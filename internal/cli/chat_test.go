@@ -15,11 +15,24 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/storage"
 )
 
 // newConversation returns a conversation in an empty folder, with a simulated model that
 // replies from a script.
 func newConversation(t *testing.T, script string) *conversation {
+	t.Helper()
+	store := inmem.New()
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return newConversationIn(t, script, store)
+}
+
+// newConversationIn is newConversation with a store, which stays open.
+func newConversationIn(t *testing.T, script string, store storage.Store) *conversation {
 	t.Helper()
 	home := t.TempDir()
 	t.Setenv("FURL_DATA", home)
@@ -40,17 +53,11 @@ func newConversation(t *testing.T, script string) *conversation {
 	f := &chatFlags{storeFlags: storeFlags{}, folder: filepath.Join(home, "work"), script: write("script.txtar", script)}
 	cmd := &cobra.Command{}
 	cmd.SetContext(t.Context())
-	store := inmem.New()
 	c, err := f.conversation(cmd, store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		c.close()
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(c.close)
 	return c
 }
 
@@ -183,7 +190,7 @@ func TestChatCommandsInEmptySession(t *testing.T) {
 			continue
 		}
 		r := c.Command(t.Context(), nil, "/"+s.Name, 80)
-		if r.Err != nil && !strings.Contains(r.Err.Error(), "missing argument") && !strings.Contains(r.Err.Error(), "empty search") &&
+		if r.Err != nil && !strings.Contains(r.Err.Error(), "missing argument") && !strings.Contains(r.Err.Error(), "missing handles") && !strings.Contains(r.Err.Error(), "empty search") &&
 			!strings.Contains(r.Err.Error(), "no summary in use") && !strings.Contains(r.Err.Error(), "no other session") {
 			t.Errorf("/%s: %v", s.Name, r.Err)
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/furlhq/furl"
@@ -75,13 +77,27 @@ func (t *chatTools) close() {
 	}
 }
 
-// deleteCopies deletes the copies of the files that a session's tools have changed.
-func deleteCopies(id furl.SessionID) error {
-	dir, err := copiesOf(id)
-	if err != nil {
-		return nil // it was never the name of a folder
+// deleteCopies deletes the copies of the files that a session's tools have changed. Only
+// sessions of furl chat have some, on the machine where it ran.
+func deleteCopies(key furl.SessionKey) error {
+	dir, err := copiesOf(key.Session)
+	if err != nil || key.Tenant != localTenant {
+		return nil // without a folder
 	}
 	return os.RemoveAll(dir)
+}
+
+// redactCopies removes copies of files that a session's tools have changed, if they contain
+// what is redacted; all of them if whole blocks are, since their texts may be anywhere. It
+// returns their number.
+func redactCopies(key furl.SessionKey, r *session.Redaction) (int, error) {
+	dir, err := copiesOf(key.Session)
+	if err != nil || key.Tenant != localTenant {
+		return 0, nil // without a folder
+	}
+	return tool.RemoveCopies(dir, r.DryRun, func(text []byte) bool {
+		return len(r.Blocks) > 0 || slices.ContainsFunc(r.Patterns, func(p *regexp.Regexp) bool { return p.Match(text) })
+	})
 }
 
 // restoreFiles offers to put back the files that tools have changed since a record, and

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -74,12 +75,7 @@ type program struct {
 }
 
 // set returns the policies that exist without a configuration file.
-func (p program) set() *policy.Set {
-	if p.policies == nil {
-		return policy.NewSet()
-	}
-	return p.policies
-}
+func (p program) set() *policy.Set { return config.Policies(p.policies) }
 
 // policyNames returns the names of the policies, for flag completion.
 func (p program) policyNames() []string { return p.set().Names() }
@@ -100,7 +96,11 @@ func Main(args []string, policies *policy.Set, in io.Reader, out, errs io.Writer
 	cmd.SetIn(in)
 	cmd.SetOut(buffered)
 	cmd.SetErr(errs)
-	fitHelp(cmd, cmp.Or(width(buffered), helpColumns))
+	help := cmd.HelpFunc()
+	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		fitHelp(cmd, cmp.Or(width(buffered), helpColumns))
+		help(cmd, args)
+	})
 	err := cmd.ExecuteContext(ctx)
 	if full := buffered.Flush(); full != nil && err == nil {
 		err = fmt.Errorf("write the output: %w", full)
@@ -183,11 +183,15 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		return badUsage("%w; see %s --help", flagError(err), c.CommandPath())
 	})
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
-	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), chatCommand(p), mcpCommand(p), uiCommand(p), setupCommand(p), configCommand(p),
-		replayCommand(p), evalCommand(p), showCommand(p), reduceCommand(p), fitCommand(p), importCommand(p), exportCommand(p), resumeInCommand(p),
-		sessionsCommand(p), setCommand(p), contextCommand(p), summaryCommand(p), editSummaryCommand(p),
-		searchCommand(p), getCommand(p), restoreCommand(p), pinCommand(p), unpinCommand(p), rewindCommand(p), forkCommand(p), branchesCommand(p), deleteCommand(p), redactCommand(p), backupCommand(p), encryptionCommand(p),
-		statsCommand(p), statusCommand(p), modelsCommand(p), tenantsCommand(p), keysCommand(p), holdCommand(p), auditCommand(p), uninstallCommand(p), doctorCommand(p), simCommand(), versionCommand())
+	group(cmd, "Start here", demoCommand(p), replayCommand(p), setupCommand(p), runCommand(p), chatCommand(p))
+	group(cmd, "Look at sessions", sessionsCommand(p), showCommand(p), getCommand(p), searchCommand(p), contextCommand(p), branchesCommand(p), statusCommand(p), statsCommand(p), uiCommand(p))
+	group(cmd, "Change what the model sees", operationCommand(p, "pin"), operationCommand(p, "prefer"), operationCommand(p, "unpin"), operationCommand(p, "hide"), operationCommand(p, "restore"),
+		reduceCommand(p), operationCommand(p, "rewind"), operationCommand(p, "fork"), summaryCommand(p), editSummaryCommand(p), setCommand(p))
+	group(cmd, "Move sessions", importCommand(p), exportCommand(p), resumeInCommand(p), fitCommand(p))
+	group(cmd, "Run for agents and teams", serveCommand(p), mcpCommand(p), configCommand(p), modelsCommand(p), doctorCommand(p), tenantsCommand(p), keysCommand(p), auditCommand(p))
+	group(cmd, "Keep and delete", deleteCommand(p), redactCommand(p), holdCommand(p), backupCommand(p), encryptionCommand(p), uninstallCommand(p))
+	group(cmd, "Measure and test", evalCommand(p), simCommand())
+	cmd.AddCommand(versionCommand())
 	cmd.InitDefaultHelpCmd()
 	if help, _, err := cmd.Find([]string{"help"}); err == nil && help != cmd {
 		help.Short, help.Long, help.Example = "Print the help of a command", "", "  furl help serve\n  furl help config init"
@@ -207,6 +211,15 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 	}
 	noFiles(cmd)
 	return cmd
+}
+
+// group adds commands under a title in the help.
+func group(cmd *cobra.Command, title string, list ...*cobra.Command) {
+	cmd.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+	for _, c := range list {
+		c.GroupID = title
+	}
+	cmd.AddCommand(list...)
 }
 
 // runHelp prints the help of the command that its arguments name. Cobra's own returns

@@ -31,6 +31,9 @@ func serves(c *config.Config, file string) (note string, err error) {
 	if exposed := privateFiles(c, file); len(exposed) > 0 {
 		return "", exposed[0]
 	}
+	if _, err := modelOperations(c); err != nil {
+		return "", err
+	}
 	if err := new(serveFlags).useTLS(s, c, file); err != nil {
 		return "", err
 	}

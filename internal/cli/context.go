@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/session"
 )
@@ -52,7 +51,7 @@ sizes that it has reported.`,
 	f.addTenant(cmd)
 	cmd.Flags().StringVar(&model, "model", "", "`name` of the model (default the session's)")
 	cmd.Flags().StringVar(&within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
-	complete(cmd, "model", catalog.Default().Names)
+	complete(cmd, "model", modelNames)
 	return cmd
 }
 

@@ -55,9 +55,9 @@ what was deleted.`,
 				}
 				return f.expire(cmd, store)
 			}
-			deleter, ok := store.(storage.Deleter)
-			if !ok {
-				return errors.New("this store does not support deleting")
+			sessions, err := f.sessions(store)
+			if err != nil {
+				return err
 			}
 			var doomed []storage.SessionInfo
 			for _, name := range args {
@@ -107,13 +107,8 @@ what was deleted.`,
 				if dry {
 					continue
 				}
-				if err := deleter.Delete(ctx, info.SessionKey); err != nil {
-					return fmt.Errorf("delete session %s: %w", info.Session, err)
-				}
-				if info.Tenant == localTenant {
-					if err := deleteCopies(info.Session); err != nil {
-						return fmt.Errorf("delete the copies of files of session %s: %w", info.Session, err)
-					}
+				if err := sessions.For(info.Tenant).Delete(ctx, info.Session); err != nil {
+					return err
 				}
 				if err := f.program.audited.each(info.SessionKey); err != nil {
 					return err

@@ -79,7 +79,7 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 	bar.say("running the agent through furl")
 	store := inmem.New()
 	defer store.Close()
-	all, err := session.New(store, &session.Options{Policy: f.policy, Policies: f.program.policies, Window: window})
+	all, err := session.New(store, &session.Options{Policy: f.policy, Policies: f.program.set(), Window: window})
 	if err != nil {
 		return usageError{err}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl/internal/cli"
-	"github.com/furlhq/furl/internal/embedtest"
+	"github.com/furlhq/furl/internal/dev/embedtest"
 )
 
 // With an embeddings endpoint, an import computes vectors and a search uses them. If the

@@ -11,15 +11,10 @@ import (
 // paragraphs.
 const helpColumns = 80
 
-// fitHelp wraps the help of all commands.
+// fitHelp wraps the help of a command.
 func fitHelp(cmd *cobra.Command, cols int) {
-	if !cmd.HasParent() {
-		cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", cols)))
-	}
+	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", cols)))
 	cmd.Long = reflow(cmd.Long, min(cols, helpColumns))
-	for _, sub := range cmd.Commands() {
-		fitHelp(sub, cols)
-	}
 }
 
 // reflow wraps paragraphs. Indented lines stay unchanged.

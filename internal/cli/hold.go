@@ -2,6 +2,7 @@ package cli
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -55,7 +57,7 @@ all processes that use it keep them.`,
 				f.program.audited.foundTenant(h.Tenant)
 			}
 			if len(args) > 0 {
-				info, err := sessionOf(cmd, store, h.Tenant, args[0])
+				info, err := f.sessionOf(cmd, store, h.Tenant, args[0])
 				if err != nil {
 					return err
 				}
@@ -79,8 +81,9 @@ all processes that use it keep them.`,
 	return cmd
 }
 
-// sessionOf returns the session of a tenant with an id or the beginning of one.
-func sessionOf(cmd *cobra.Command, store storage.Store, tenant furl.Tenant, name string) (id furl.SessionID, err error) {
+// sessionOf returns the session of a tenant with an id or the beginning of one, a title, or
+// session.Latest. Ids are compared first: they are readable without the tenant's keys.
+func (f *storeFlags) sessionOf(cmd *cobra.Command, store storage.Store, tenant furl.Tenant, name string) (id furl.SessionID, err error) {
 	n := 0
 	for info, err := range store.Sessions(cmd.Context(), tenant, storage.SessionQuery{Prefix: name}) {
 		if err != nil {
@@ -93,7 +96,18 @@ func sessionOf(cmd *cobra.Command, store storage.Store, tenant furl.Tenant, name
 	}
 	switch n {
 	case 0:
-		return "", fmt.Errorf("tenant %s, session %q: %w", tenantWord(tenant), name, storage.ErrNoSession)
+		all, err := f.sessions(store)
+		if err != nil {
+			return "", err
+		}
+		s, err := all.For(tenant).Find(cmd.Context(), name)
+		if ambiguous := (*session.AmbiguousError)(nil); errors.As(err, &ambiguous) {
+			return "", usageError{listAmbiguous(ambiguous)}
+		}
+		if err != nil {
+			return "", fmt.Errorf("tenant %s: %w", tenantWord(tenant), err)
+		}
+		return s.ID(), nil
 	case 1:
 		return id, nil
 	}

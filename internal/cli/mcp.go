@@ -26,6 +26,7 @@ import (
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/follow"
 	"github.com/furlhq/furl/internal/mcpserver"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -46,7 +47,8 @@ func mcpCommand(p program) *cobra.Command {
 		Use:   "mcp",
 		Short: "Run an MCP server for recall from sessions",
 		Long: `Runs an MCP server with which agents search the sessions of the store. Its tools are
-memory_search, memory_get, memory_pin, session_list and context_status. An agent
+memory_search, memory_get, memory_pin, memory_unpin, memory_restore, session_list and
+context_status; mcp.operations in the configuration chooses what it may change. An agent
 starts it and talks to it on standard input and output. --print-config prints the
 entry for an agent's configuration. Logs go to standard error.
 
@@ -168,6 +170,9 @@ func (f *mcpFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	own := mcpserver.Options{Project: f.workingFolder(), Version: version(), Logger: f.log}
+	if own.Operations, err = modelOperations(c); err != nil {
+		return err
+	}
 	accesses, err := openAudit(c, file)
 	if err != nil {
 		return err
@@ -295,4 +300,17 @@ func isEmpty(ctx context.Context, store storage.Store) (bool, error) {
 		return false, err
 	}
 	return true, nil
+}
+
+// modelOperations returns what the configuration allows the model of an MCP client.
+func modelOperations(c *config.Config) ([]*operation.Operation, error) {
+	names := c.MCP.Operations
+	if names == nil {
+		names = mcpserver.DefaultOperations()
+	}
+	list, err := mcpserver.OperationsFor(names)
+	if err != nil {
+		return nil, fmt.Errorf("mcp.operations: %w", err)
+	}
+	return list, nil
 }

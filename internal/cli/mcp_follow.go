@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -78,7 +79,12 @@ const relist = 30 * time.Second
 
 // Import implements follow.Target.
 func (t *followTarget) Import(ctx context.Context, rec *transcript.Recording) ([]follow.Imported, error) {
-	if now := time.Now(); now.Sub(t.listed) > relist {
+	now := time.Now()
+	begins, err := t.begins(ctx, rec, now)
+	if err != nil {
+		return nil, err
+	}
+	if begins || now.Sub(t.listed) > relist {
 		t.recorded, t.listed = nil, now
 	}
 	var out []follow.Imported
@@ -96,6 +102,24 @@ func (t *followTarget) Import(ctx context.Context, rec *transcript.Recording) ([
 		}
 	}
 	return out, nil
+}
+
+// begins reports whether a recording has a new session of an agent that is running: a gateway
+// may have begun to record it since its sessions were listed.
+func (t *followTarget) begins(ctx context.Context, rec *transcript.Recording, now time.Time) (bool, error) {
+	for _, s := range rec.Sessions {
+		if now.Sub(newestOf(s.Log.Records(0))) > relist {
+			continue
+		}
+		_, err := storage.Info(ctx, t.store, furl.SessionKey{Session: sessionID(s)})
+		if errors.Is(err, storage.ErrNoSession) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // Append implements follow.Target.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/internal/follow"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
@@ -254,10 +255,7 @@ func TestFollowPinnedSession(t *testing.T) {
 
 // Real recordings of each agent grow as if the agent wrote them.
 func TestFollowRecordings(t *testing.T) {
-	dir := os.Getenv("FURL_RECORDINGS")
-	if dir == "" {
-		t.Skip("set FURL_RECORDINGS to the folder of recordings to run this test")
-	}
+	dir := recordings.Dir(t)
 	for _, name := range []string{"agentv/26-9e1b9e5502-0.copilot.jsonl.gz", "agentv/1f-4427577930-0.codex.jsonl.gz", "pi-mono/large-session.jsonl.gz", "entire-cli/*.jsonl*"} {
 		found, err := filepath.Glob(filepath.Join(dir, name))
 		if err != nil || len(found) == 0 {

@@ -86,6 +86,10 @@ func complete(cmd *cobra.Command, flag string, values func() []string) {
 	}
 }
 
+// modelNames returns the names of the catalogue, for flag completion. The catalogue is
+// parsed then, and not when furl starts.
+func modelNames() []string { return catalog.Default().Names() }
+
 // renamed keeps the former name of a flag.
 func renamed(was, is string) func(*pflag.FlagSet, string) pflag.NormalizedName {
 	return func(_ *pflag.FlagSet, name string) pflag.NormalizedName {

@@ -32,6 +32,9 @@ much was redacted. This cannot be undone, so furl asks for confirmation. Gateway
 on running: clients that send the secret again continue their sessions, and it is not
 recorded again. An interrupted command can be repeated.
 
+Copies of files that the tools of furl chat have changed are searched too, and removed if
+they contain a secret; with whole blocks, all copies of the session are.
+
 Sessions under legal hold (furl hold) are kept as they are: the command lists them.`,
 		Example: `  furl redact --dry-run
   furl redact 01jd5 12.0
@@ -57,7 +60,7 @@ Sessions under legal hold (furl hold) are kept as they are: the command lists th
 				r.Blocks = append(r.Blocks, pos)
 			}
 			if len(r.Patterns) == 0 && len(r.Blocks) == 0 {
-				r.Patterns = session.Credentials
+				r.Patterns = session.Credentials()
 			}
 			store, err := f.existing(cmd.Context())
 			if err != nil {
@@ -170,7 +173,9 @@ type jsonRedacted struct {
 	Texts    int            `json:"texts"`
 	Bytes    int            `json:"bytes"`
 	Requests int            `json:"requests_removed"`
-	Samples  []jsonSample   `json:"samples"`
+	// Copies is how many copies of files that furl chat has changed were removed.
+	Copies  int          `json:"copies_removed"`
+	Samples []jsonSample `json:"samples"`
 }
 
 type jsonSample struct {
@@ -195,10 +200,14 @@ func (f *storeFlags) redactAll(cmd *cobra.Command, store storage.Store, infos []
 			}
 			continue
 		}
-		if rep.Found == 0 {
+		copies, err := redactCopies(key, &r)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("redact the copies of files of session %s: %w", key.Session, err))
+		}
+		if rep.Found+copies == 0 {
 			continue
 		}
-		j := jsonRedacted{Tenant: tenantWord(key.Tenant), Session: key.Session, Records: rep.Records, Texts: rep.Found, Bytes: rep.Bytes, Requests: rep.Requests}
+		j := jsonRedacted{Tenant: tenantWord(key.Tenant), Session: key.Session, Records: rep.Records, Texts: rep.Found, Bytes: rep.Bytes, Requests: rep.Requests, Copies: copies}
 		for _, s := range rep.Samples {
 			j.Samples = append(j.Samples, jsonSample{s.Record, s.Masked})
 		}
@@ -228,6 +237,9 @@ func (f *storeFlags) printRedacted(cmd *cobra.Command, done *redacted, dry bool)
 	}
 	for _, j := range done.Sessions {
 		fmt.Fprintf(out, "%s %s: %s, %s bytes\n", verb, j.Session, numbers.Count(j.Texts, "text"), numbers.Thousands(j.Bytes))
+		if j.Copies > 0 {
+			fmt.Fprintf(out, "  copies of files that furl chat has changed: %d; without them, a rewind cannot restore the files\n", j.Copies)
+		}
 		for _, s := range j.Samples[:min(len(j.Samples), 20)] {
 			where := "metadata or request"
 			if s.Record != 0 {

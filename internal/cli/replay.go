@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/report"
 	"github.com/furlhq/furl/policy"
@@ -95,9 +94,9 @@ Gemini CLI and OpenHands.`,
 	addConfig(fl, &f.config)
 	f.tune.add(fl)
 	f.pricing.add(fl)
-	complete(cmd, "policy", func() []string { return slices.Concat(p.policyNames(), p.set().Agents()) })
+	complete(cmd, "policy", func() []string { return slices.Concat(p.policyNames(), p.set().Unlisted()) })
 	complete(cmd, "policies", func() []string { return []string{groupAgents} })
-	complete(cmd, "model", catalog.Default().Names)
+	complete(cmd, "model", modelNames)
 	return cmd
 }
 
@@ -236,7 +235,7 @@ func (f *replayFlags) addGroup(set *policy.Set) error {
 	switch f.group {
 	case "":
 	case groupAgents:
-		f.policies = slices.Concat([]string{"auto"}, set.Agents(), f.policies)
+		f.policies = slices.Concat([]string{"auto"}, set.Unlisted(), f.policies)
 	default:
 		return badUsage("invalid --policies %q: expected %s; --policy chooses single policies", f.group, groupAgents)
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/furlhq/furl/internal/certs"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/modelsapi"
+	"github.com/furlhq/furl/internal/oidc"
 	"github.com/furlhq/furl/internal/web"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
@@ -60,6 +61,7 @@ type serveFlags struct {
 	logTo                         io.Writer                       // nil: standard error
 	finished                      func(*settings)                 // called when all requests have ended; nil: nothing
 	handler                       func(http.Handler) http.Handler // wraps the gateway; nil: nothing
+	tokens                        *oidc.Verifier                  // of the last configuration; nil: none
 }
 
 func (f *serveFlags) add(cmd *cobra.Command) {

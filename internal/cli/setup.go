@@ -220,12 +220,7 @@ func (f *setupFlags) agent(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return fmt.Errorf("setup %s: %w", name, err)
 	}
-	for i := range p.Files {
-		fmt.Fprint(out, printableLines(p.Files[i].Diff()))
-	}
-	for _, note := range p.Notes {
-		fmt.Fprintf(out, "Note: %s\n", printable(note))
-	}
+	showPlan(out, p)
 	if !p.Changes() {
 		if f.undo && setup.IsSetUp(folder, name) {
 			return f.finish(cmd, p, name, title, folder)
@@ -260,6 +255,31 @@ func (f *setupFlags) agent(cmd *cobra.Command, name string) error {
 	return f.finish(cmd, p, name, title, folder)
 }
 
+// showPlan prints the changes of a plan.
+func showPlan(out io.Writer, p *setup.Plan) {
+	for i := range p.Files {
+		fmt.Fprint(out, printableLines(p.Files[i].Diff()))
+	}
+	for _, note := range p.Notes {
+		fmt.Fprintf(out, "Note: %s\n", printable(note))
+	}
+}
+
+// applyPlan makes the change. If another furl setup ran meanwhile, and nobody was asked about
+// the change, it plans again.
+func (f *setupFlags) applyPlan(out io.Writer, p *setup.Plan, name, folder string) error {
+	err := p.Apply()
+	for tries := 0; errors.Is(err, setup.ErrChanged) && (f.apply || f.undo) && tries < 20; tries++ {
+		if p, err = f.plan(folder, name); err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "Another program changed the files meanwhile. The change is now:")
+		showPlan(out, p)
+		err = p.Apply()
+	}
+	return err
+}
+
 // finish makes the change and says what to do next.
 func (f *setupFlags) finish(cmd *cobra.Command, p *setup.Plan, name, title, folder string) error {
 	out := cmd.OutOrStdout()
@@ -277,7 +297,7 @@ func (f *setupFlags) finish(cmd *cobra.Command, p *setup.Plan, name, title, fold
 			return err
 		}
 	}
-	if err := p.Apply(); err != nil {
+	if err := f.applyPlan(out, p, name, folder); err != nil {
 		return fmt.Errorf("setup %s: %w", name, err)
 	}
 	if f.undo {

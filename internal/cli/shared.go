@@ -32,7 +32,10 @@ func (f *serveFlags) shared(s *settings, c *config.Config, file string, o *gatew
 	all["encryption"] = strings.Join(keysIn(s.master, "\n"), "\n") // the first one wraps
 	all["gateway.client_keys"] = lines(o.ClientKeys)
 	all["gateway.operator_key"] = lines(o.OperatorKeys)
-	all["gateway.keys_file"] = string(access.FormatKeys(o.Keys.All()))
+	all["gateway.keys_file"] = ""
+	if o.Keys != nil {
+		all["gateway.keys_file"] = string(access.FormatKeys(o.Keys.All()))
+	}
 	all["summaries.key_env"] = now.Summaries.Key()
 	if name := now.Embeddings.KeyEnv; name != "" {
 		all["embeddings.key_env"] = os.Getenv(name)

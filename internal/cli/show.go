@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/policy"
@@ -119,7 +118,7 @@ request like --at-request, but on any branch.`,
 	f.add(cmd)
 	f.addTenant(cmd)
 	complete(cmd, "policy", p.policyNames)
-	complete(cmd, "model", catalog.Default().Names)
+	complete(cmd, "model", modelNames)
 	return cmd
 }
 
@@ -477,7 +476,7 @@ reached there.`,
 	cmd.Flags().StringVar(&f.policy, "policy", "", "policy `name`: "+strings.Join(p.policyNames(), ", ")+" (default the session's; for a file that of the configuration, else clear-100k)")
 	f.add(cmd)
 	complete(cmd, "policy", p.policyNames)
-	complete(cmd, "model", catalog.Default().Names)
+	complete(cmd, "model", modelNames)
 	return cmd
 }
 

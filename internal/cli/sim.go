@@ -80,7 +80,7 @@ ANTHROPIC_BASE_URL, OPENAI_BASE_URL and keys set, and exits with its exit code.`
 	fl.IntVar(&f.seed, "seed", 0, "`number` that seeds random choices")
 	fl.DurationVar(&f.pace, "pace", 0, "`time` between two events of a stream, such as 20ms")
 	fl.BoolVar(&f.json, "json", false, "print the totals as one JSON object")
-	complete(cmd, "model", catalog.Default().Names)
+	complete(cmd, "model", modelNames)
 	return cmd
 }
 

@@ -102,12 +102,14 @@ type status struct {
 	// WindowAssumed: the window is that of similar models.
 	WindowAssumed bool `json:"window_assumed,omitempty"`
 	Hidden        int  `json:"hidden_tokens,omitempty"`
-	// Savings is nil if a version of furl that does not count requests has recorded
-	// the session. Size and Hidden are then unknown.
+	// Savings is nil if no request was answered, or a version of furl that does not count
+	// requests has recorded the session. Size and Hidden are then unknown.
 	Savings    *storage.SavingsLine `json:"savings,omitempty"`
 	StoreBytes int64                `json:"store_bytes,omitempty"` // of a file
 	// UnknownTypes are types in the newest request that furl does not know.
 	UnknownTypes []string `json:"unknown_types,omitempty"`
+
+	uncounted string // why Savings is nil
 }
 
 // status reads a session's metadata. The hint is the agent's id of the session, ""
@@ -173,6 +175,21 @@ func (f *storeFlags) status(ctx context.Context, tenant, name, hint string) (s *
 		s.Size, s.Hidden, s.UnknownTypes = info.Ledger.Size, info.Ledger.Hidden, info.Ledger.UnknownTypes
 		total := info.Ledger.Total()
 		s.Savings = &storage.SavingsLine{Savings: total, TokensSaved: total.SavedTokens(), Saved: total.Saved()}
+		return s, nil
+	}
+	answered, err := storage.HasRequests(ctx, store, info.SessionKey)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case info.Imported > 0:
+		s.uncounted = "it was imported."
+	case info.ForkOf != "":
+		s.uncounted = "none was sent since it was copied."
+	case answered:
+		s.uncounted = "an older version of furl recorded it."
+	default:
+		s.uncounted = "none was answered."
 	}
 	return s, nil
 }
@@ -292,7 +309,7 @@ func (f *storeFlags) printStatus(w io.Writer, s *status) {
 	cols := width(w)
 	printWrapped(w, head+", "+ago(time.Now(), s.Updated), cols)
 	if s.Savings == nil {
-		words := "No requests are counted for this session: it was imported, or an older version of furl recorded it."
+		words := "No requests are counted for this session: " + s.uncounted
 		if s.Tenant == "" { // furl context finds only sessions without a tenant
 			words += fmt.Sprintf(" furl context %s shows its context.", s.Session)
 		}

@@ -229,7 +229,7 @@ func vectorsOf(store storage.Store, c *config.Config) (*recall.Vectors, error) {
 
 // sessionOptions returns the session options of a configuration.
 func (f *storeFlags) sessionOptions(c *config.Config, file string) (*session.Options, error) {
-	o := &session.Options{Policy: c.Policy, Policies: c.SetByModel(), Settings: c.Settings(), AskFirst: c.AskFirst, Commands: c.Gateway.Commands, Reported: reported(c)}
+	o := &session.Options{Policy: c.Policy, Policies: c.SetByModel(), Settings: c.Settings(), AskFirst: c.AskFirst, Commands: c.Gateway.Commands, Reported: reported(c), Deleted: deleteCopies}
 	if c.Catalog != "" {
 		name := c.Catalog
 		if !filepath.IsAbs(name) { // relative to the configuration file

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/session"
 )
 
@@ -42,7 +42,7 @@ hidden in its place while the prompt fits the window.`,
 				return err
 			}
 			defer t.close(&err)
-			waiting, applied := t.WaitingSummary(), t.summaries()
+			waiting, applied := t.WaitingSummary(), operation.Summaries(t.Session)
 			if f.json {
 				return printJSON(cmd.OutOrStdout(), map[string]any{"session": t.ID(), "waiting": waiting, "summaries": append([]session.Recorded{}, applied...)})
 			}
@@ -51,18 +51,8 @@ hidden in its place while the prompt fits the window.`,
 		},
 	}
 	f.add(cmd)
-	cmd.AddCommand(decideCommand(p, true), decideCommand(p, false))
+	cmd.AddCommand(operationCommand(p, "approve"), operationCommand(p, "refuse"))
 	return cmd
-}
-
-// summaries returns the summaries and extracts on the current branch, with their edits.
-func (t *target) summaries() (list []session.Recorded) {
-	for _, r := range t.Reductions() {
-		if r.Number > 0 && r.Summary != "" {
-			list = append(list, r)
-		}
-	}
-	return list
 }
 
 func printSummaries(w io.Writer, t *target, waiting *session.Recorded, applied []session.Recorded) {
@@ -97,57 +87,6 @@ func printSummaries(w io.Writer, t *target, waiting *session.Recorded, applied [
 	fmt.Fprintf(w, "To use it: furl summary approve %[1]s; to discard it: furl summary refuse %[1]s\n", t.ID())
 }
 
-// decideCommand is furl summary approve or furl summary refuse.
-func decideCommand(p program, approve bool) *cobra.Command {
-	f := storeFlags{program: p}
-	cmd := &cobra.Command{
-		Use:   "refuse SESSION",
-		Short: "Discard the summary that waits",
-		Long: `Discards the summary that waits for approval. Nothing else changes. Its cost is counted
-in the savings of the session. Another summary may be requested later.`,
-		Example:           "  furl summary refuse latest",
-		Args:              oneSession,
-		ValidArgsFunction: completeSessions(&f),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			t, err := f.target(cmd, args[0], "")
-			if err != nil {
-				return err
-			}
-			defer t.close(&err)
-			if err := t.onlyStored(cmd); err != nil {
-				return err
-			}
-			rec, err := t.DecideSummary(cmd.Context(), approve)
-			if err != nil {
-				return err
-			}
-			w := cmd.OutOrStdout()
-			switch {
-			case f.json:
-				return printJSON(w, map[string]any{"session": t.ID(), "approved": approve, "reduction_id": rec})
-			case !approve:
-				fmt.Fprintln(w, "The summary was discarded.")
-			default:
-				for _, r := range t.Reductions() {
-					if r.Seq == rec {
-						fmt.Fprintf(w, "Summary %d is used: %s archived, the context has about %s tokens.\n", r.Number, numbers.Count(r.Archived, "message"), numbers.Thousands(t.Context("").Size))
-					}
-				}
-				fmt.Fprintf(w, "To undo this: furl restore %s %d\n", t.ID(), rec)
-			}
-			return nil
-		},
-	}
-	if approve {
-		cmd.Use, cmd.Short, cmd.Example = "approve SESSION", "Use the summary that waits", "  furl summary approve latest"
-		cmd.Long = `Uses the summary that waits for approval: the model sees it in place of the messages
-that it summarizes. Reductions that have replaced these messages meanwhile are
-undone if the prompt stays small enough. If the summary was edited, the model's own text stays in the session.`
-	}
-	f.add(cmd)
-	return cmd
-}
-
 func editSummaryCommand(p program) *cobra.Command {
 	f := storeFlags{program: p}
 	var file string
@@ -177,69 +116,23 @@ shows it again.`,
 			if err := t.onlyStored(cmd); err != nil {
 				return err
 			}
-			r, err := t.summary(args[1:])
+			in := &operation.EditInput{}
+			if err := operation.Arguments(in, args[1:]); err != nil {
+				return operationError(cmd, err)
+			}
+			r, err := operation.SummaryOf(t.Session, in.Reduction)
 			if err != nil {
+				return fmt.Errorf("%w; furl summary %s lists the summaries", err, t.ID())
+			}
+			if in.Text, err = editedText(cmd, r.Summary, file); err != nil {
 				return err
 			}
-			text, err := editedText(cmd, r.Summary, file)
-			if err != nil {
-				return err
-			}
-			w := cmd.OutOrStdout()
-			changed := strings.TrimSpace(text) != strings.TrimSpace(r.Summary)
-			var rec furl.Record
-			if changed {
-				if rec, err = t.EditSummary(cmd.Context(), r.Seq, text); err != nil {
-					return err
-				}
-			}
-			switch {
-			case f.json:
-				return printJSON(w, map[string]any{"session": t.ID(), "changed": changed, "reduction_id": rec.Seq})
-			case !changed:
-				fmt.Fprintln(w, "The text is the same; nothing changes.")
-			case rec.Seq == 0:
-				fmt.Fprintf(w, "The summary was edited and waits for approval. To use it: furl summary approve %s\n", t.ID())
-			default:
-				fmt.Fprintf(w, "The summary was edited. To undo this: furl restore %s %d\n", t.ID(), rec.Seq)
-			}
-			return nil
+			return t.operate(cmd, operation.Named("edit-summary"), in, f.json)
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&file, "file", "", "read the new text from this `file` (- for standard input)")
 	return cmd
-}
-
-// summary returns the summary with the number of a reduction. Without a number, it
-// returns the one that waits for approval, or else the newest one in use.
-func (t *target) summary(args []string) (*session.Recorded, error) {
-	list := t.summaries()
-	if len(args) == 0 {
-		if w := t.WaitingSummary(); w != nil {
-			return w, nil
-		}
-		for i := len(list) - 1; i >= 0; i-- {
-			if list[i].State == "active" {
-				return &list[i], nil
-			}
-		}
-		return nil, fmt.Errorf("session %s has no summary in use, and none that waits for approval", t.ID())
-	}
-	seq, err := recordNumber(strings.TrimPrefix(args[0], "#"))
-	if err != nil {
-		return nil, err
-	}
-	for i := range list {
-		switch {
-		case list[i].Seq != seq:
-		case list[i].State != "active":
-			return nil, fmt.Errorf("summary %d is %s, so the model does not see it; furl summary %s lists the summaries", seq, list[i].State, t.ID())
-		default:
-			return &list[i], nil
-		}
-	}
-	return nil, fmt.Errorf("no summary has the number %d; furl summary %s lists the summaries", seq, t.ID())
 }
 
 // completeSummaries completes a session, and then the numbers of its summaries.
@@ -254,7 +147,7 @@ func completeSummaries(f *storeFlags) cobra.CompletionFunc {
 		}
 		defer t.close(&err)
 		var list []string
-		for _, r := range t.summaries() {
+		for _, r := range operation.Summaries(t.Session) {
 			if n := fmt.Sprint(r.Seq); r.State == "active" && strings.HasPrefix(n, begun) {
 				list = append(list, n+"\t"+truncate(r.Summary, 60))
 			}

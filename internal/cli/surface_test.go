@@ -15,8 +15,8 @@ import (
 
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/behaviours"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/dev/behaviours"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"

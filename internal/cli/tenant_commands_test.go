@@ -14,7 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/internal/audit"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
 )

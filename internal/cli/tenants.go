@@ -402,7 +402,10 @@ func (m *tenantMover) session(ctx context.Context, deleter storage.Deleter, info
 			records = append(records, r)
 		}
 		if len(records) == copied {
-			return line, deleter.Delete(ctx, info.SessionKey)
+			if err := deleter.Delete(ctx, info.SessionKey); err != nil {
+				return line, err
+			}
+			return line, deleteCopies(info.SessionKey) // furl chat does not continue a session of a tenant
 		}
 		if err := m.copy(ctx, &line, info, records); err != nil || m.dry {
 			return line, err

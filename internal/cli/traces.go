@@ -35,6 +35,9 @@ func newTraces(ctx context.Context, c config.Telemetry, log *slog.Logger) (*trac
 	if p := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL")); p != "" && p != "http/protobuf" {
 		return nil, fmt.Errorf("traces: unsupported OTEL_EXPORTER_OTLP_PROTOCOL %q: set http/protobuf, or turn traces off with telemetry.traces: none", p)
 	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		log.Warn("sending traces failed", "error", upstream.Text(err))
+	}))
 	var o []otlptracehttp.Option
 	if c.Endpoint != "" {
 		u, err := url.Parse(c.Endpoint)
@@ -57,9 +60,6 @@ func newTraces(ctx context.Context, c config.Telemetry, log *slog.Logger) (*trac
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		log.Warn("sending traces failed", "error", upstream.Text(err))
-	}))
 	return &traces{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))}, nil
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/modelsapi"
 	"github.com/furlhq/furl/internal/setup"
+	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 func uninstallCommand(p program) *cobra.Command {
@@ -26,7 +29,8 @@ func uninstallCommand(p program) *cobra.Command {
 tenants, the logs, what furl mcp remembers of recordings, the history of furl chat and
 its copies of files that its tools have changed, and the configuration file,
 after it has listed them and asked. It leaves the recordings of your agents, backups,
-and a PostgreSQL database alone. At the end it prints how to remove the program itself.`,
+and a PostgreSQL database alone. At the end it prints how to remove the program itself.
+If the store has sessions under legal hold (furl hold), nothing is deleted.`,
 		Example: `  furl uninstall --dry-run
   furl uninstall --yes`,
 		Args: atMost(0),
@@ -42,6 +46,12 @@ and a PostgreSQL database alone. At the end it prints how to remove the program 
 			setups, err := setup.Done(folder)
 			if err != nil {
 				return fmt.Errorf("uninstall: %w", err)
+			}
+			if err := f.noneHeld(cmd.Context(), &kept); err != nil {
+				return fmt.Errorf("uninstall: %w", err)
+			}
+			if kept, err = f.keptFiles(); err != nil { // with those that opening the store has made
+				return err
 			}
 			out := cmd.OutOrStdout()
 			if !dry && !yes && len(kept.files)+len(setups) > 0 {
@@ -78,6 +88,7 @@ and a PostgreSQL database alone. At the end it prints how to remove the program 
 				fmt.Fprintln(out, "furl keeps no files on this machine.")
 			}
 			if !dry {
+				_ = os.Remove(setup.LockName(folder)) // undoing made it
 				for _, dir := range kept.folders {
 					_ = os.Remove(dir) // stays if something else is in it
 				}
@@ -118,9 +129,31 @@ func undoSetup(out io.Writer, folder, name string) error {
 	return nil
 }
 
+// noneHeld returns an error if a hold keeps sessions of the store that would be deleted, or
+// if the store cannot be asked.
+func (f *storeFlags) noneHeld(ctx context.Context, kept *keptFiles) (err error) {
+	if kept.store == "" {
+		return nil
+	}
+	store, err := f.existing(ctx)
+	if errors.Is(err, fs.ErrNotExist) { // the configuration file was deleted already
+		store, err = sqlite.Open(kept.store, &sqlite.Options{ReadOnly: true})
+	}
+	if err != nil {
+		return fmt.Errorf("sessions of %s may be under legal hold, and it cannot be opened; to delete it without asking it, delete the file first: %w", printable(kept.store), err)
+	}
+	defer closing(store, &err)
+	holds, err := storage.Holds(ctx, store)
+	if err != nil || len(holds) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s is under legal hold: %s (%s). Nothing was deleted. furl hold list shows all holds, and furl hold release releases one", printable(kept.store), heldWords(&holds[0]), printable(holds[0].Reason))
+}
+
 // keptFiles are what furl keeps on a machine.
 type keptFiles struct {
 	files    []keptFile
+	store    string   // the file of the store, if there is one
 	folders  []string // of the files, inner ones first; they may hold other files
 	database bool     // the store is a database, which is not among the files
 }
@@ -158,6 +191,9 @@ func (f *storeFlags) keptFiles() (kept keptFiles, err error) {
 	if isDatabase(store) {
 		kept.database = true
 	} else {
+		if _, err := os.Stat(store); err == nil {
+			kept.store = store
+		}
 		for _, suffix := range []string{"", "-wal", "-shm", "-open"} {
 			add(store + suffix)
 		}

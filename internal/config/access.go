@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -89,7 +90,7 @@ func (c *Config) readTrustedProxy(v strictyaml.Value) {
 		"header": func(v strictyaml.Value) {
 			const expected = "the name of a header that only the proxy sets, such as X-Auth-User"
 			name, ok := v.Text(expected)
-			if lower := strings.ToLower(name); ok && (!headerName.MatchString(name) || slices.Contains(reservedHeaders, lower) || strings.HasPrefix(lower, "x-furl-")) {
+			if lower := strings.ToLower(name); ok && (!headerName.MatchString(name) || isReserved(lower)) {
 				v.Expected(expected)
 			}
 			p.Header = name
@@ -98,8 +99,11 @@ func (c *Config) readTrustedProxy(v strictyaml.Value) {
 			for item := range v.List("a list of networks, such as [10.0.0.0/8, 127.0.0.1]") {
 				const expected = "a network such as 10.0.0.0/8, or an address"
 				s, ok := item.Text(expected)
-				if _, err := parseNetwork(s); ok && err != nil {
+				switch p, err := parseNetwork(s); {
+				case ok && err != nil:
 					item.Expected(expected)
+				case ok && (p.Addr().Is4() && p.Bits() < widest4 || !p.Addr().Is4() && p.Bits() < widest6):
+					item.Expected(fmt.Sprintf("a network of the proxy's addresses, at least /%d or for IPv6 /%d: from each of its addresses anybody can name any user", widest4, widest6))
 				}
 				p.Networks = append(p.Networks, s)
 			}
@@ -110,8 +114,27 @@ func (c *Config) readTrustedProxy(v strictyaml.Value) {
 	}
 }
 
-// reservedHeaders are headers that have another meaning for the gateway.
-var reservedHeaders = []string{"authorization", "x-api-key", "api-key", "x-goog-api-key", "host", "cookie", "content-length", "content-encoding", "origin"}
+// The widest networks of private addresses, 10.0.0.0/8 and fc00::/7.
+const (
+	widest4 = 8
+	widest6 = 7
+)
+
+// reservedHeaders are headers that have another meaning for the gateway, or that clients,
+// browsers and proxies send by themselves, so that their values are not users.
+var (
+	reservedHeaders = []string{
+		"authorization", "x-api-key", "api-key", "x-goog-api-key", "host", "cookie", "origin", "user-agent", "referer", "date", "expect", "from", "via", "forwarded",
+		"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port", "x-real-ip", "x-request-id", "x-requested-with", "connection", "keep-alive", "upgrade",
+		"upgrade-insecure-requests", "te", "trailer", "transfer-encoding", "cache-control", "pragma", "range", "dnt", "priority", "save-data", "traceparent", "tracestate", "baggage",
+		"session-id", "session_id", "x-session-id", "thread-id", "x-session-affinity", "x-app", "hx-request", "set-cookie", "server", "vary", "location", "etag",
+	}
+	reservedPrefixes = []string{"x-furl-", "accept", "content-", "if-", "sec-", "proxy-", "access-control-", "anthropic-", "openai-", "x-stainless-", "x-claude-code-", "x-openai-", "x-codex-", "hx-"}
+)
+
+func isReserved(lower string) bool {
+	return slices.Contains(reservedHeaders, lower) || slices.ContainsFunc(reservedPrefixes, func(p string) bool { return strings.HasPrefix(lower, p) })
+}
 
 // Limits are what each tenant of a gateway may use. Zero fields are no limit.
 type Limits struct {

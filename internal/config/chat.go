@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/strictyaml"
 )
 
@@ -58,7 +58,7 @@ func (c *Chat) Find(name string) (ChatModel, bool) {
 	return ChatModel{}, false
 }
 
-var thinkingValue = regexp.MustCompile(`^(off|low|medium|high|[0-9]{1,7})$`)
+var thinkingValue = lazyregexp.New(`^(off|low|medium|high|[0-9]{1,7})$`)
 
 // readChat reads the models of furl's own agent.
 func (c *Config) readChat(v strictyaml.Value) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/policy/agents"
 )
 
 // Config is what a configuration file says. The zero value is the defaults.
@@ -203,6 +204,9 @@ type MCP struct {
 	Hosts []string `yaml:"hosts"`
 	// Origins are the web pages that may send requests to the HTTP server.
 	Origins []string `yaml:"origins"`
+	// Operations are what the client's model may do to sessions. If nil, it may pin, unpin
+	// and restore.
+	Operations []string `yaml:"operations"`
 }
 
 // MaxKeepAlive is the largest number of pings in a pause.
@@ -251,9 +255,18 @@ type Encryption struct {
 // The rules for models do not apply to it.
 func (c *Config) Set() *policy.Set {
 	if c.set == nil {
-		return policy.NewSet()
+		return Policies(nil)
 	}
 	return c.set
+}
+
+// Policies returns the policies that can be chosen by name without a file: a copy of the
+// given ones, or of the presets if nil, with what other agents do.
+func Policies(own *policy.Set) *policy.Set {
+	if own == nil {
+		own = policy.NewSet()
+	}
+	return agents.Add(own.Clone())
 }
 
 // SetByModel returns Set with the rules for models applied to the file's policy.
@@ -573,4 +586,5 @@ policy: auto
 #   token_env: FURL_MCP_TOKEN
 #   hosts: [furl.internal]
 #   origins: [https://app.example]
+#   operations: [pin, unpin, restore]
 `

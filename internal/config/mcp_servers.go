@@ -7,11 +7,11 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/strictyaml"
 )
 
@@ -52,10 +52,10 @@ func (s Secrets) MarshalText() ([]byte, error) { return []byte(s.String()), nil 
 
 var (
 	// mcpName is what package mcptool accepts.
-	mcpName    = regexp.MustCompile(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`)
-	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	mcpName    = lazyregexp.New(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`)
+	headerName = lazyregexp.New("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 	// mcpVariable is ${VAR} or ${VAR:-default}, or what is meant to be one.
-	mcpVariable = regexp.MustCompile(`\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\})?`)
+	mcpVariable = lazyregexp.New(`\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\})?`)
 )
 
 // readMCPServers reads the servers by their names. Its errors quote no value, because
@@ -141,7 +141,7 @@ func templates(to *[]string) reader {
 	}
 }
 
-func secrets(to *Secrets, name *regexp.Regexp, expected string) reader {
+func secrets(to *Secrets, name *lazyregexp.Regexp, expected string) reader {
 	return func(v strictyaml.Value) {
 		*to = make(Secrets)
 		for v := range v.Entries("names with values") {

@@ -7,12 +7,12 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/origin"
 	"github.com/furlhq/furl/internal/strictyaml"
 	"github.com/furlhq/furl/policy"
@@ -22,10 +22,7 @@ import (
 // sets their options; nil means the presets. Its errors name the file, the key
 // and the line.
 func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
-	if policies == nil {
-		policies = policy.NewSet()
-	}
-	c := &Config{set: policies.Clone()}
+	c := &Config{set: Policies(policies)}
 	// These refer to each other, in any order.
 	var chosen, options, models *strictyaml.Value
 	keys := map[string]reader{
@@ -100,11 +97,12 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"finish":            timeout(&c.Gateway.Finish),
 		}),
 		"mcp": object(map[string]reader{
-			"follow":    boolean(&c.MCP.Follow),
-			"folders":   folders(&c.MCP.Folders),
-			"token_env": keyVariable(&c.MCP.TokenEnv),
-			"hosts":     hosts(&c.MCP.Hosts),
-			"origins":   origins(&c.MCP.Origins),
+			"follow":     boolean(&c.MCP.Follow),
+			"folders":    folders(&c.MCP.Folders),
+			"token_env":  keyVariable(&c.MCP.TokenEnv),
+			"hosts":      hosts(&c.MCP.Hosts),
+			"origins":    origins(&c.MCP.Origins),
+			"operations": names(&c.MCP.Operations, "a list of operations, such as [pin, unpin, restore]"),
 		}),
 	}
 	err := strictyaml.Parse(name, data, func(root strictyaml.Value) {
@@ -149,8 +147,8 @@ func text(to *string) reader {
 }
 
 var (
-	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	hostName     = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$`)
+	variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	hostName     = lazyregexp.New(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$`)
 )
 
 // keyVariable reads the name of an environment variable that holds a key. The
@@ -177,6 +175,18 @@ func hosts(to *[]string) reader {
 				item.Expected(expected)
 			}
 			*to = append(*to, s)
+		}
+	}
+}
+
+// names reads a list of names. The list is not nil, also if it is empty.
+func names(to *[]string, expected string) reader {
+	return func(v strictyaml.Value) {
+		*to = []string{}
+		for item := range v.List(expected) {
+			if s, ok := item.Text(expected); ok {
+				*to = append(*to, s)
+			}
 		}
 	}
 }

@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/strictyaml"
 	"github.com/furlhq/furl/policy"
 )
@@ -39,7 +38,7 @@ func (c *Config) readPolicies(v strictyaml.Value) {
 	for v := range v.Entries("names of policies with their options, such as " + anOption) {
 		name := v.Name()
 		_, err := c.set.Policy(name, policy.Settings{})
-		known := slices.Contains(c.set.Names(), name) || slices.Contains(c.set.Agents(), name)
+		known := c.set.Has(name)
 		switch {
 		case err == nil && !known: // safeguard, auto:results
 			v.ReportKey(fmt.Sprintf("%q is another name, without options of its own", name), "choose one of "+strings.Join(c.set.Names(), ", "))
@@ -89,7 +88,7 @@ func each(err error) []error {
 
 // wrongAndRight matches an error that says what is wrong, then ": " and what was
 // expected. Colons in quotes do not count.
-var wrongAndRight = regexp.MustCompile(`(?s)^((?::?"(?:[^"\\]|\\.)*"|:[^ "]|[^":])+): (.*)$`)
+var wrongAndRight = lazyregexp.New(`(?s)^((?::?"(?:[^"\\]|\\.)*"|:[^ "]|[^":])+): (.*)$`)
 
 // reportPolicyError reports an error of a policy's name or options at the line of
 // the value's key.

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/furlhq/furl/internal/dev/needs"
 )
 
 // write writes files below a folder, by their slash-separated names.
@@ -347,9 +349,7 @@ func open(t *testing.T, dir string, tasks []Task, policies ...string) *Results {
 }
 
 func TestExecute(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("needs sh")
-	}
+	needs.Shell(t)
 	t.Setenv("SECRET", "secret")
 	tasks := shellTask(t, `test "$(cat policy)" = auto || { echo "policy $(cat policy)"; exit 7; }`, time.Minute)
 	r := open(t, filepath.Join(t.TempDir(), "r"), tasks, "none", "auto")
@@ -394,9 +394,7 @@ func TestExecute(t *testing.T) {
 // At the time limit the agent and what it has started are ended, and the check does not
 // run.
 func TestExecuteTimeLimit(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("needs sh")
-	}
+	needs.Shell(t)
 	tasks := shellTask(t, "true", 300*time.Millisecond)
 	r := open(t, filepath.Join(t.TempDir(), "r"), tasks, "none")
 	marks := t.TempDir()
@@ -422,9 +420,7 @@ func TestExecuteTimeLimit(t *testing.T) {
 }
 
 func TestExecuteBudget(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("needs sh")
-	}
+	needs.Shell(t)
 	tasks := shellTask(t, "true", time.Minute)
 	dir := filepath.Join(t.TempDir(), "r")
 	r := open(t, dir, tasks, "none", "auto")
@@ -450,9 +446,7 @@ func TestExecuteBudget(t *testing.T) {
 
 // A run that cannot be measured is an error, is not recorded, and runs again.
 func TestExecuteErrors(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("needs sh")
-	}
+	needs.Shell(t)
 	tasks := shellTask(t, "true", time.Minute)
 	r := open(t, filepath.Join(t.TempDir(), "r"), tasks, "none")
 	o := &Options{Tasks: tasks, Rounds: 1, Budget: -1, Gateway: func(ctx context.Context, g GatewayRun, during During) (Measures, error) {

@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/strictyaml"
 )
 
@@ -96,7 +96,7 @@ func isDir(path string) bool {
 }
 
 // taskName is what the name of a task's folder may be. It becomes part of paths.
-var taskName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var taskName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // loadTask reads the task of a folder. label names the folder in errors.
 func loadTask(dir, label string) (Task, error) {

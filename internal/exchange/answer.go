@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/internal/recalltext"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire"
@@ -22,7 +23,7 @@ func (x *Exchange) Recalls() int { return x.recalls }
 
 // Offered reports whether the body has recall tools. Replies to it must be passed
 // to Answer.
-func (x *Exchange) Offered() bool { return len(x.offered) > 0 && x.Session != nil && x.done != nil }
+func (x *Exchange) Offered() bool { return len(x.offered) > 0 && x.Session != nil && x.flight != nil }
 
 // IsRecall reports whether name is one of the recall tools in the body. furl
 // answers calls of these, and the client must not see them.
@@ -64,14 +65,11 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	}
 	x.recalls += len(calls)
 	var head furl.Seq
-	x.Fit.Received, x.Fit.Sent = x.original, sent
-	fit := x.Fit
-	defer func() { fit.Received, fit.Sent = nil, nil }()
-	err = inside(x.Session).Update(keep, func(st sessionTx) error {
-		if fresh, err := st.Observe(keep, x.Fit, reply); err != nil || !fresh {
+	err = x.Session.Internal().Update(keep, open.Committed, func(st *open.Change) error {
+		if fresh, err := st.Observe(keep, x.Fit, open.Bodies{Received: x.original, Sent: sent}, reply); err != nil || !fresh {
 			return err
 		}
-		t := x.all.tx(x.Session, st)
+		t := x.all.tx(x.Session.Internal(), st)
 		err := t.appendResults(reply.Format, calls, results)
 		head = t.Log().Head()
 		return err
@@ -86,7 +84,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 		return false, nil // the client has disconnected
 	}
 	x.continueAt = head
-	if err := x.prepare(ctx, x.Session, true); err != nil {
+	if err := x.prepare(ctx, x.Session.Internal(), true); err != nil {
 		return false, fmt.Errorf("prepare the request after a recall: %w", err)
 	}
 	return true, nil

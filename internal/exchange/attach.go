@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/clients"
 	"github.com/furlhq/furl/internal/fingerprint"
 	"github.com/furlhq/furl/protocol"
 )
@@ -51,7 +52,7 @@ type incoming struct {
 // messages. The session is locked.
 func (t *tx) attach(in *incoming) error {
 	c := t.Counter(in.req.Model)
-	t.index.update(t.Log())
+	t.UpdateIndex()
 	in.newVolatile = ""
 	pl := t.locate(in)
 	msgs := in.req.Messages[:len(in.req.Messages)-in.tailLen]
@@ -89,7 +90,7 @@ func (t *tx) locate(in *incoming) position {
 	in.tailLen = t.volatileTail(in.req.Messages)
 	find := func() position {
 		n := len(in.req.Messages) - in.tailLen
-		return t.index.find(t.Log(), in.chains[:n], in.req.Messages[:n])
+		return find(t.Change, in.chains[:n], in.req.Messages[:n])
 	}
 	pl := find()
 	for pl.head != t.Log().Head() {
@@ -120,7 +121,7 @@ func (t *tx) recordClientChanges(in *incoming, c furl.Counter) error {
 	st := t.Log().State()
 	t.pairMessages(in)
 	meta := t.Meta()
-	cleared, texts, again := t.index.clientChanges(st, in.pairs, msgs, c, meta.Redacted)
+	cleared, texts, again := clientChanges(t.Index().Edits, st, in.pairs, msgs, c, meta.Redacted)
 	for _, seq := range again {
 		if _, err := t.Append(furl.Client, &furl.Restoration{Of: seq, Hold: furl.Release}); err != nil {
 			return err
@@ -151,7 +152,7 @@ func (t *tx) pairMessages(in *incoming) {
 // tailRecorded reports whether the tail of the request is already recorded,
 // because the request was sent before.
 func (t *tx) tailRecorded(in *incoming) bool {
-	return len(t.index.byChain[in.chains[len(in.chains)-1]]) > 0
+	return len(t.Index().ByChain[in.chains[len(in.chains)-1]]) > 0
 }
 
 // rewindTo rewinds to a position and returns how many messages of the history
@@ -250,6 +251,6 @@ func promptTexts(req *protocol.Request) iter.Seq[string] {
 func cloneMessage(m *furl.Message) *furl.Message {
 	kept := *m
 	kept.Raw = slices.Clone(m.Raw)
-	cloneBlocks(&kept) // texts are copies already
+	clients.CloneBlocks(&kept) // texts are copies already
 	return &kept
 }

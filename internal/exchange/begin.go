@@ -7,7 +7,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/open"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
@@ -66,11 +67,18 @@ type BeginOptions struct {
 //
 // The caller must end each exchange with Done or Drop.
 func (a *Sessions) Begin(ctx context.Context, req *protocol.Request, o BeginOptions) (*Exchange, error) {
-	x := &Exchange{Exchange: session.Exchange{Body: req.Body, Dry: o.DryRun}, all: a, original: req, req: req, hourCache: o.HourCache, compacts: o.Compact, fitting: o.Fitting, holdsBilling: o.HoldBilling && !o.DryRun}
+	x := &Exchange{Exchange: session.Exchange{Body: req.Body}, all: a, api: wire.For(req.Format), count: o.Peek, original: req, req: req}
+	return a.begin(ctx, x, &o)
+}
+
+// begin is Begin for an exchange whose request is decoded.
+func (a *Sessions) begin(ctx context.Context, x *Exchange, o *BeginOptions) (*Exchange, error) {
+	x.Dry, x.hourCache, x.compacts, x.fitting = o.DryRun, o.HourCache, o.Compact, o.Fitting
+	x.holdsBilling = o.HoldBilling && !o.DryRun
 	if o.Peek {
-		return a.peek(ctx, x, &o)
+		return a.peek(ctx, x, o)
 	}
-	return a.beginRecorded(ctx, x, &o)
+	return a.beginRecorded(ctx, x, o)
 }
 
 func (a *Sessions) beginRecorded(ctx context.Context, x *Exchange, o *BeginOptions) (*Exchange, error) {
@@ -120,7 +128,7 @@ func (a *Sessions) matchAndPrepare(ctx context.Context, x *Exchange) (*Exchange,
 		return nil, ctxErr
 	}
 	x.recordFailure(err)
-	if a.Options().Refuse {
+	if a.sessions.Options().Refuse {
 		x.Drop()
 		return nil, err
 	}
@@ -131,7 +139,7 @@ func (a *Sessions) matchAndPrepare(ctx context.Context, x *Exchange) (*Exchange,
 // recordFailure logs and counts an error of recording or planning.
 func (x *Exchange) recordFailure(err error) {
 	x.Err, x.Why = err, "recording or planning failed; see furl's log"
-	x.all.failures.Add(1)
+	x.all.CountFailure()
 	attrs := []any{"error", err}
 	if x.Session != nil {
 		attrs = append(attrs, "session", x.Session.ID())
@@ -140,7 +148,7 @@ func (x *Exchange) recordFailure(err error) {
 }
 
 // failOpen sets the body to send after recording or planning has failed.
-func (x *Exchange) failOpen(s *session.Session) {
+func (x *Exchange) failOpen(s *open.Session) {
 	x.req, x.offered = x.original, nil
 	x.Session, x.Fit = nil, nil
 	x.setBody(x.original.Body)
@@ -168,15 +176,15 @@ func (x *Exchange) failOpen(s *session.Session) {
 
 // findInMemory returns the session in memory that holds the longest part of a
 // history, nil if there is none.
-func (a *Sessions) findInMemory(in *incoming) *session.Session {
-	var best *session.Session
+func (a *Sessions) findInMemory(in *incoming) *open.Session {
+	var best *open.Session
 	most := 0
 	for _, s := range a.InMemory() {
 		var matched int
 		var other bool
 		a.read(s, func(t *tx) {
-			t.index.update(t.Log())
-			matched = t.index.find(t.Log(), in.chains, in.req.Messages).matched
+			t.UpdateIndex()
+			matched = find(t.Change, in.chains, in.req.Messages).matched
 			hint := t.Meta().Hint
 			other = in.hints.Hint != "" && hint != "" && hint != in.hints.Hint
 			if s.ID() == in.hints.Session || in.hints.Hint != "" && hint == in.hints.Hint {
@@ -194,12 +202,24 @@ func (a *Sessions) findInMemory(in *incoming) *session.Session {
 }
 
 // prepareFirst prepares an exchange in its session.
-func (x *Exchange) prepareFirst(ctx context.Context, s *session.Session) error {
-	defer inside(s).Acquire()()
-	x.all.await(ctx, s, x.incoming)
-	x.all.awaitElsewhere(ctx, s, x.incoming)
-	if err := x.all.findRedacted(ctx, s, x.incoming); err != nil {
-		return err
+func (x *Exchange) prepareFirst(ctx context.Context, s *open.Session) error {
+	defer s.Acquire()()
+	x.incoming.redacted = nil
+	var waits, starts bool
+	x.all.read(s, func(t *tx) {
+		starts = t.Log().Len() == 0
+		if waits = t.pendingIn(x.incoming) != nil; !waits {
+			waits, _ = t.lacksReply(x.incoming)
+		}
+	})
+	if waits {
+		x.all.await(ctx, s, x.incoming)
+		x.all.awaitElsewhere(ctx, s, x.incoming)
+	}
+	if starts {
+		if err := x.all.findRedacted(ctx, s, x.incoming); err != nil {
+			return err
+		}
 	}
 	if err := x.recordAwaited(ctx, s); err != nil {
 		return err
@@ -209,9 +229,12 @@ func (x *Exchange) prepareFirst(ctx context.Context, s *session.Session) error {
 
 // prepare plans and encodes the next request of an exchange, and keeps the draft of
 // its records. After an error the exchange is unchanged.
-func (x *Exchange) prepare(ctx context.Context, s *session.Session, noModel bool) error {
+func (x *Exchange) prepare(ctx context.Context, s *open.Session, noModel bool) error {
+	if x.composed != nil {
+		return x.prepareComposed(ctx, s, noModel)
+	}
 	was := x.Exchange
-	d, err := inside(s).Prepare(ctx, x.preparation(s, noModel, true))
+	d, err := s.Prepare(ctx, x.preparation(s, noModel, true))
 	if err != nil {
 		x.restore(was)
 		return err
@@ -228,24 +251,24 @@ func (x *Exchange) restore(was session.Exchange) {
 // preparation returns the functions by which the session prepares the next request
 // of an exchange. recorded is set if the request will be recorded, so that other
 // requests of the session can wait for its end.
-func (x *Exchange) preparation(s *session.Session, noModel, recorded bool) preparation {
+func (x *Exchange) preparation(s *open.Session, noModel, recorded bool) open.Preparation {
 	var planning time.Time
-	return preparation{
+	return open.Preparation{
 		NoModel: noModel,
 		Now:     x.fitting.now(),
-		Append: func(st sessionTx) error {
+		Append: func(st *open.Change) error {
 			if !x.stored {
 				x.Why = ""
 			}
 			return x.appendRequest(x.all.tx(s, st))
 		},
-		Prompt: func(st sessionTx) transact.Prompt {
+		Prompt: func(st *open.Change) open.Prompt {
 			if planning.IsZero() {
 				planning = time.Now()
 			}
 			return x.prompt(x.all.tx(s, st))
 		},
-		Encode: func(st sessionTx, fit *session.Fit) error {
+		Encode: func(st *open.Change, fit *policy.Fit) error {
 			planned := time.Now()
 			x.Took.Plan += planned.Sub(planning)
 			planning = time.Time{}
@@ -253,13 +276,14 @@ func (x *Exchange) preparation(s *session.Session, noModel, recorded bool) prepa
 			err := x.encodeFit(fit)
 			x.Took.Encode += time.Since(planned)
 			if err == nil && recorded {
-				x.all.tx(s, st).trackPending(x)
+				x.all.tx(s, st).track(x)
 			}
 			if err == nil && x.fitting != nil {
 				err = st.Await(fit)
 			}
 			return err
 		},
+		Committed: func(st *open.Change) { x.committed(x.all.tx(s, st)) },
 	}
 }
 
@@ -269,7 +293,7 @@ func (x *Exchange) preparation(s *session.Session, noModel, recorded bool) prepa
 func (x *Exchange) appendRequest(t *tx) error {
 	began := time.Now()
 	defer func() { x.Took.Match += time.Since(began) }()
-	if x.firstHead != 0 {
+	if x.Committed {
 		if err := t.resetHead(x.continueAt); err != nil {
 			return err
 		}
@@ -290,9 +314,9 @@ func (x *Exchange) appendRequest(t *tx) error {
 	return nil
 }
 
-// prompt returns the parts of the request besides the session's messages.
-func (x *Exchange) prompt(t *tx) transact.Prompt {
-	return transact.Prompt{
+// prompt returns the parts of the request other than the session's messages.
+func (x *Exchange) prompt(t *tx) open.Prompt {
+	return open.Prompt{
 		Model: x.req.Model, Preamble: x.req.Preamble, Digest: x.req.PreambleDigest, MaxTokens: x.req.MaxTokens,
 		Tail: x.req.Messages[len(x.req.Messages)-x.incoming.tailLen:], Refused: x.overflow, Window: x.window, ThinkingRefused: x.thinking,
 		DryRun: x.Dry || x.stored, Unbound: x.Dry && x.lacksRecallTools(t), Cache: wire.For(x.req.Format).CacheRequest(x.req),
@@ -307,7 +331,7 @@ func (x *Exchange) lacksRecallTools(t *tx) bool {
 }
 
 // encodeFit sets the body to send for a fit.
-func (x *Exchange) encodeFit(fit *session.Fit) error {
+func (x *Exchange) encodeFit(fit *policy.Fit) error {
 	if x.stored {
 		x.sendStored(fit)
 		return nil
@@ -326,7 +350,7 @@ func (x *Exchange) encodeFit(fit *session.Fit) error {
 
 // encodeDry sets the body of a dry run. It is the request's body unless thinking
 // must be removed or recall tools and results inserted.
-func (x *Exchange) encodeDry(fit *session.Fit) error {
+func (x *Exchange) encodeDry(fit *policy.Fit) error {
 	x.setBody(x.original.Body)
 	switch {
 	case fit.Unbound:
@@ -347,6 +371,9 @@ func (x *Exchange) encodeDry(fit *session.Fit) error {
 
 // encode returns the body to send for a view.
 func (x *Exchange) encode(v *furl.View) ([]byte, error) {
+	if x.composed != nil {
+		return x.encodeComposed(v)
+	}
 	body, err := encode(x.req, v, x.incoming.pairs)
 	if err != nil {
 		return nil, err
@@ -356,8 +383,8 @@ func (x *Exchange) encode(v *furl.View) ([]byte, error) {
 
 // render applies the reductions of a session in memory to a request that could not
 // be recorded.
-func (x *Exchange) render(s *session.Session) (body []byte, err error) {
-	err = inside(s).Try(func(st sessionTx) error {
+func (x *Exchange) render(s *open.Session) (body []byte, err error) {
+	err = s.Try(func(st *open.Change) error {
 		t := x.all.tx(s, st)
 		if err := t.attach(x.incoming); err != nil {
 			return err

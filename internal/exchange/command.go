@@ -12,7 +12,9 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/fingerprint"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -22,7 +24,8 @@ import (
 
 // A person may type a command to furl in an agent that knows nothing of furl. Then the
 // last message of a request is the command. furl answers it without a model, in
-// sessions with the setting commands. The agent sends command and answer again with
+// sessions with the setting commands. In a client that has tool results as text of the
+// user, and in a sub-agent, the text may be anybody's: those get no answer. The agent sends command and answer again with
 // each later request. They are recognised by their texts alone, because the process
 // that answered may have ended, and are cut out before anything else reads the
 // request. So matching, plans and the provider never see them. The log has them on a
@@ -286,7 +289,7 @@ func withoutPairs(api wire.API, req *protocol.Request, pairs []int) *protocol.Re
 	if req.Outline == nil {
 		out.Outline = nil
 	}
-	out.Chains = chainsOf(out.Messages)
+	out.Chains, out.Sums = chainsOf(out.Messages), nil
 	return &out
 }
 
@@ -329,10 +332,42 @@ func withoutCommand(api wire.API, m *furl.Message) *furl.Message {
 	return got
 }
 
+// isTyped reports whether the command at the end of a request is what a person has typed:
+// the only new message of the user, in a client that marks tool results as such, and not in
+// a sub-agent, whose user is a model.
+func isTyped(req *protocol.Request, h protocol.Hints) bool {
+	if h.SubAgent || h.Parent != "" {
+		return false
+	}
+	marks := definesTools(req)
+	n := len(req.Messages) - 1
+	for i := range req.Messages[:n] {
+		marks = marks || slices.ContainsFunc(req.Messages[i].Blocks, func(b furl.Block) bool {
+			return b.Fixed || b.Kind == furl.KindCall || b.Kind == furl.KindResult
+		})
+	}
+	if !marks {
+		return false
+	}
+	for i := n - 1; i >= 0 && !fingerprint.FromModel(&req.Messages[i]); i-- {
+		m := &req.Messages[i]
+		if m.Role == furl.RoleSystem || m.Role == furl.RoleDeveloper || m.Role == furl.RoleAssistant {
+			continue
+		}
+		if len(m.Blocks) == 0 || slices.ContainsFunc(m.Blocks, func(b furl.Block) bool { return b.Kind != furl.KindText || !isWrapper(b.Text) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // AnswerCommand carries out the command at the end of a request, and returns furl's
-// answer and its session, nil if there is none. ok is false if the session does not
-// ask for commands: then the request is for the model.
-func (a *Sessions) AnswerCommand(ctx context.Context, req *protocol.Request, c Commands, o BeginOptions) (text string, s *session.Session, ok bool, err error) {
+// answer and its session, nil if there is none. ok is false if nobody has typed the
+// command, or the session does not ask for commands: then the request is for the model.
+func (a *Sessions) AnswerCommand(ctx context.Context, req *protocol.Request, c Commands, o BeginOptions) (text string, of *session.Session, ok bool, err error) {
+	if !isTyped(req, o.Hints) {
+		return "", nil, false, nil
+	}
 	if wire.For(req.Format).Stateful(req) {
 		// The session is unknown, and the provider would miss other new messages.
 		if on := a.Options().Commands; on == nil || !*on || len(req.Messages) > 1 {
@@ -344,10 +379,11 @@ func (a *Sessions) AnswerCommand(ctx context.Context, req *protocol.Request, c C
 	if err != nil {
 		return "", nil, false, err
 	}
-	release := inside(s).Acquire()
+	release := s.Acquire()
 	defer a.Forget(s) // if it is new and was not stored
 	defer release()
-	before := settingsOf(s)
+	of = session.FromInternal(s)
+	before := settingsOf(of)
 	if before[settingCommands].Value != "on" {
 		return "", nil, false, nil
 	}
@@ -355,24 +391,24 @@ func (a *Sessions) AnswerCommand(ctx context.Context, req *protocol.Request, c C
 		a.await(ctx, s, in)
 	}
 	if c.last.name == commandContext {
-		text = contextText(s, req)
+		text = contextText(of, req)
 	} else {
 		text = rollingText(s.ID(), c.last.arg, before, o.DryRun)
 	}
 	text = answerBegin + string(s.ID()) + "): " + text
-	err = inside(s).Update(ctx, func(st sessionTx) error { return a.tx(s, st).recordCommand(req, c.last, text) })
+	err = s.Update(ctx, open.Committed, func(st *open.Change) error { return a.tx(s, st).recordCommand(req, c.last, text) })
 	if err != nil {
 		return "", nil, false, fmt.Errorf("record command: %w", err)
 	}
-	return text, s, true, nil
+	return text, of, true, nil
 }
 
 // sessionOfCommand returns the session of a request that ends with a command, and
 // the history before it.
-func (a *Sessions) sessionOfCommand(ctx context.Context, req *protocol.Request, c Commands, o BeginOptions) (*session.Session, *incoming, error) {
+func (a *Sessions) sessionOfCommand(ctx context.Context, req *protocol.Request, c Commands, o BeginOptions) (*open.Session, *incoming, error) {
 	history, chains := *req, chainsIn(req)
 	n := len(req.Messages) - 1
-	history.Messages, history.Offsets, history.Chains = req.Messages[:n], req.Offsets[:n], chains[:n]
+	history.Messages, history.Offsets, history.Chains, history.Sums = req.Messages[:n], req.Offsets[:n], chains[:n], nil
 	in := &incoming{req: &history, chains: chains[:n], hints: o.Hints, answered: c.answered}
 	s, err := a.match(ctx, in)
 	return s, in, err
@@ -380,7 +416,7 @@ func (a *Sessions) sessionOfCommand(ctx context.Context, req *protocol.Request, 
 
 // byAnswer returns the session that answered a command before the conversation's
 // first message, nil if there is none. Such a session has no messages yet.
-func (a *Sessions) byAnswer(ctx context.Context, in *incoming) (*session.Session, error) {
+func (a *Sessions) byAnswer(ctx context.Context, in *incoming) (*open.Session, error) {
 	if in.answered == "" {
 		return nil, nil
 	}

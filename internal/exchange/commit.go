@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -29,37 +30,37 @@ func (x *Exchange) Commit(ctx context.Context) (resend bool, err error) {
 	if err = ctx.Err(); err == nil { // otherwise the client has disconnected without a reply
 		err = x.commitDraft(ctx)
 	}
-	if errors.Is(err, storage.ErrNoSession) && x.firstHead == 0 { // deleted since Begin
+	if errors.Is(err, storage.ErrNoSession) && !x.Committed { // deleted since Begin
 		err = x.commitElsewhere(ctx)
 	}
 	if err == nil {
 		return !bytes.Equal(sent, x.Body), nil
 	}
 	x.Drop()
-	if x.firstHead != 0 {
+	if x.Committed {
 		return false, err
 	}
-	x.Session, x.Fit, x.done = nil, nil, nil
+	x.Session, x.Fit, x.flight = nil, nil, nil
 	x.setBody(sent)
 	if ctx.Err() != nil {
 		return false, nil
 	}
 	x.recordFailure(err)
-	if x.all.Options().Refuse {
+	if x.all.sessions.Options().Refuse {
 		return false, err
 	}
 	return false, nil
 }
 
 // dropped reports whether the exchange has ended before anything was committed.
-func (x *Exchange) dropped() bool { return x.draft == nil && x.firstHead == 0 }
+func (x *Exchange) dropped() bool { return x.draft == nil && !x.Committed }
 
 // commitElsewhere commits an exchange whose session was deleted to the session
 // that now matches it.
 func (x *Exchange) commitElsewhere(ctx context.Context) error {
 	x.Drop()
-	x.all.Forget(x.Session)
-	x.done = nil
+	x.all.Forget(x.Session.Internal())
+	x.flight = nil
 	s, err := x.all.match(ctx, x.incoming)
 	if err == nil {
 		err = x.prepareFirst(ctx, s)
@@ -78,19 +79,20 @@ func (x *Exchange) commitDraft(ctx context.Context) error {
 		return errEnded
 	}
 	was := x.Exchange
-	if err := x.draft.Commit(ctx); err != nil {
+	if err := x.draft.Commit(ctx, open.Committed); err != nil {
 		x.restore(was)
 		return err
 	}
-	x.all.read(x.Session, func(t *tx) {
-		x.draft, x.overflow = nil, nil
-		x.lastHead, x.continueAt = x.Fit.Head, x.Fit.Head
-		t.committed.last = x.Fit.Head
-		if x.firstHead == 0 {
-			t.committed.first = x.Fit.Head
-			x.firstHead, x.Committed = x.continueAt, true
-			t.opened = t.opened || x.startsSession
-		}
-	})
 	return nil
+}
+
+// committed notes that the draft was committed.
+func (x *Exchange) committed(t *tx) {
+	x.draft, x.overflow = nil, nil
+	head := x.Fit.Head
+	x.continueAt, x.flight.Last, t.Last = head, head, head
+	if !x.Committed {
+		x.flight.First, t.First, x.Committed = head, head, true
+		t.Opened = t.Opened || x.startsSession
+	}
 }

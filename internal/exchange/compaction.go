@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/protocol"
 )
 
@@ -126,13 +127,13 @@ func compacts(reply *protocol.Reply) bool {
 
 // recordCompacted records a reply that replaces the history: the exchange, the
 // compaction, and the reduction that shows the messages of the reply.
-func (x *Exchange) recordCompacted(ctx context.Context, reply *protocol.Reply) error {
+func (x *Exchange) recordCompacted(ctx context.Context, bodies open.Bodies, reply *protocol.Reply) error {
 	x.AskNothing = true
 	whole := reply.Messages
 	only := *reply
 	only.Messages = whole[len(whole)-1:]
-	return inside(x.Session).Update(ctx, func(st sessionTx) error {
-		fresh, err := st.Observe(ctx, x.Fit, &only)
+	return x.Session.Internal().Update(ctx, open.Committed, func(st *open.Change) error {
+		fresh, err := st.Observe(ctx, x.Fit, bodies, &only)
 		if err != nil || !fresh {
 			return err
 		}
@@ -142,7 +143,7 @@ func (x *Exchange) recordCompacted(ctx context.Context, reply *protocol.Reply) e
 			start[i] = cloneMessage(m)
 			start[i].Measure(c)
 		}
-		t := x.all.tx(x.Session, st)
+		t := x.all.tx(x.Session.Internal(), st)
 		if err := t.recordCompaction(st.Log().State().Len()-1, start, x.req.Model); err != nil {
 			x.all.Options().Logger.Warn("compaction recorded as an ordinary reply", "session", x.Session.ID(), "error", err)
 		}
@@ -154,12 +155,12 @@ func (x *Exchange) recordCompacted(ctx context.Context, reply *protocol.Reply) e
 // the history, nil if there is none.
 func (t *tx) awaitsCompaction(in *incoming) <-chan struct{} {
 	last := lastCompaction(in.req.Messages)
-	if last < 0 || len(t.index.byChain[in.chains[last]]) > 0 {
+	if last < 0 || len(t.Index().ByChain[in.chains[last]]) > 0 {
 		return nil
 	}
-	for x := range t.pending {
-		if x.compacts && x.firstHead != 0 {
-			return x.done
+	for f := range t.Flights {
+		if f.Compacts && f.First != 0 {
+			return f.Done
 		}
 	}
 	return nil

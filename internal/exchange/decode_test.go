@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/exchange"
+	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire/anthropic"
@@ -34,7 +35,7 @@ func sameRequest(t *testing.T, sessions *session.Sessions, codec protocol.Codec,
 		return nil
 	}
 	plain := *got
-	plain.Chains, plain.Outline = nil, nil
+	plain.Chains, plain.Outline, plain.Sums = nil, nil, nil
 	if !reflect.DeepEqual(want, &plain) {
 		t.Fatalf("%s: -codec +Decode\n%s\n%s", codec.Format(), cmp.Diff(want, &plain), body)
 	}
@@ -44,6 +45,9 @@ func sameRequest(t *testing.T, sessions *session.Sessions, codec protocol.Codec,
 			t.Fatalf("%s: chain %d is another\n%s", codec.Format(), i, body)
 		}
 		m := &got.Messages[i]
+		if len(got.Sums) > 0 && got.Sums[i] != rawjson.Sum(m.Raw) {
+			t.Fatalf("%s: the hash of message %d is another\n%s", codec.Format(), i, body)
+		}
 		if len(m.Raw) > 0 && &m.Raw[0] != &body[got.Offsets[i]] {
 			t.Fatalf("%s: message %d does not stand in the body", codec.Format(), i)
 		}
@@ -150,7 +154,8 @@ func TestDecodeMoreOfWhatIsOdd(t *testing.T) {
 			`]}`, ` ] , "stream":true}`, `,]}`, `,,{"role":"user","content":"x"}]}`, `{"role":"user","content":"x"}]}`, `]`, ``, `,`, `}`, `],`, `]}x`,
 			`],"` + name + `":[]}`, `],"` + name + `":[{"role":"user","content":"other"}]}`, `],"` + name + `":null}`,
 			`],"` + strings.Replace(name, name[:1], fmt.Sprintf(`\u%04x`, name[0]), 1) + `":[]}`,
-			`,{"role":"user","content":"x"}],"model":"other"}`, `,5]}`, `,{"role":"user","content":{"` + name + `":[]}}]}`,
+			`,{"role":"user","content":"x"}],"model":"other"}`, `,{"role":"user","content":"x"}],"metadata":[1]}`, `,{"role":"user","content":"x"}],"tools":[{"name":"x"}]}`,
+			`,{"role":"user","content":"x"}],"` + name + `":[{"role":"user","content":"y"}]}`, `,{"role":"user","content":"x"} ,{"role":"user","content":"y"} ]}`, `,5]}`, `,{"role":"user","content":{"` + name + `":[]}}]}`,
 		} {
 			sessions, err := session.New(inmem.New(), nil)
 			if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fingerprint"
-	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/internal/open"
 )
 
 // Several processes can share a store: gateways behind a load balancer, of which
@@ -33,14 +33,14 @@ const (
 // awaitElsewhere reads the session from the store if the history has replies that
 // the log lacks, and waits for one that another process may be recording. Errors of
 // the store are left to the next step, which reads it too.
-func (a *Sessions) awaitElsewhere(ctx context.Context, s *session.Session, in *incoming) {
+func (a *Sessions) awaitElsewhere(ctx context.Context, s *open.Session, in *incoming) {
 	var lacks, recording bool
 	look := func() { a.read(s, func(t *tx) { lacks, recording = t.lacksReply(in) }) }
 	if look(); !lacks {
 		return
 	}
 	p := pauses{deadline: time.Now().Add(elsewhereTimeout)}
-	if inside(s).ReadSince(in.began) && (!recording || !p.pause(ctx)) {
+	if s.ReadSince(in.began) && (!recording || !p.pause(ctx)) {
 		return
 	}
 	for {
@@ -55,7 +55,7 @@ func (a *Sessions) awaitElsewhere(ctx context.Context, s *session.Session, in *i
 
 // awaitFirstReply matches a history again until another process has recorded its
 // first reply. It returns nil if that takes too long.
-func (a *Sessions) awaitFirstReply(ctx context.Context, in *incoming) (*session.Session, error) {
+func (a *Sessions) awaitFirstReply(ctx context.Context, in *incoming) (*open.Session, error) {
 	p := pauses{deadline: time.Now().Add(elsewhereTimeout)}
 	for {
 		if s, err := a.byHistory(ctx, in); err != nil || s != nil {
@@ -93,7 +93,7 @@ func (t *tx) lacksReply(in *incoming) (lacks, recording bool) {
 	if t.Log().Len() == 0 {
 		return false, false
 	}
-	t.index.update(t.Log())
+	t.UpdateIndex()
 	pl := t.locate(in)
 	fresh := in.req.Messages[pl.matched : len(in.req.Messages)-in.tailLen]
 	first := firstReply(fresh)
@@ -112,7 +112,7 @@ func (t *tx) lacksReply(in *incoming) (lacks, recording bool) {
 // the request that ends at this position.
 func (t *tx) recordedElsewhere(pl position) bool {
 	log := t.Log()
-	if pl.lastMatched == 0 || pl.head == t.committed.first || pl.head == t.committed.last || !t.isRecent(pl.lastMatched) {
+	if pl.lastMatched == 0 || pl.head == t.First || pl.head == t.Last || !t.isRecent(pl.lastMatched) {
 		return false
 	}
 	if r := log.At(pl.lastMatched); r.By != furl.Client {

@@ -6,29 +6,42 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/wire"
 )
 
 // Exchange is one request of a client and its reply:
 //
-//	decode → match → plan → view → encode → (send) → append → append reply
+//	receive → match → plan → view → encode → send → commit → relay and record the reply
 //
-// Sessions.Begin does the steps before sending and sets Body, the body to send.
-// Commit stores the request's records once the provider has accepted it. Done
-// records the reply; Drop ends an exchange without one.
+// Receive, or Begin for a decoded request, does the steps before sending and sets Body.
+// Send sends it, and stores the request's records once the provider has accepted it. Relay
+// returns the response for the client, whose reply is recorded while it is read, and Finish
+// ends the exchange. Drop ends it without a reply. A program that sends the body itself
+// calls Commit and Done instead.
+//
+// Compose makes the request of a program that has no client. It calls Ask, which sends the
+// request and reads the whole reply, and Done. Plain makes a request that is not recorded.
 type Exchange struct {
 	session.Exchange
+	// Local is furl's answer to the request, which is then not sent; nil: there is none.
+	Local *Local
+
+	api   wire.API
+	count bool // BeginOptions.Peek
+	sending
 
 	all        *Sessions
 	original   *protocol.Request // the client's request
 	req        *protocol.Request // the client's request with recall tools in its preamble
 	incoming   *incoming
-	draft      transact.Draft // not committed yet; nil: none
+	draft      *open.Prepared // not committed yet; nil: none
 	continueAt furl.Seq       // the record that the next request of the exchange follows
 	// overflow is the provider's error if it refused the prompt as too long.
-	overflow *protocol.Overflow
+	overflow  *protocol.Overflow
+	overflows int // prompts that were shortened after it
 	// thinking is the provider's error if it refused thinking in the prompt.
 	thinking *protocol.ThinkingRefused
 	window   int // the context window by that error; 0: unknown
@@ -36,8 +49,13 @@ type Exchange struct {
 	hourCache protocol.HourCache // BeginOptions.HourCache
 	compacts  bool               // BeginOptions.Compact
 	fitting   *Fitting           // BeginOptions.Fitting
-	thread    *protocol.Thread   // of the request, nil if it has none
-	stored    bool               // the request continues a thread
+
+	composed   *Composed   // nil: a client sends the body
+	head       []byte      // by Composed.Head
+	headPrompt open.Prompt // by Composed.Head
+
+	thread *protocol.Thread // of the request, nil if it has none
+	stored bool             // the request continues a thread
 
 	holdsBilling bool   // BeginOptions.HoldBilling, unless the request is sent as received
 	billingLine  string // to send in place of the client's; "": the client's
@@ -46,13 +64,8 @@ type Exchange struct {
 	rounds  int      // replies with calls of recall tools
 	recalls int      // answered calls of recall tools
 
-	// These are guarded by the session's lock; other requests read them.
-	startsSession bool          // the request starts the session
-	firstHead     furl.Seq      // Fit.Head of the first request; 0: not committed
-	lastHead      furl.Seq      // Fit.Head of the latest request; 0: not committed
-	endChain      furl.Digest   // at the end of the request's messages
-	done          chan struct{} // closed when the exchange ends
-	release       func()        // from transact.Session.Acquire
+	startsSession bool         // the request starts the session
+	flight        *open.Flight // nil: not prepared, or not recorded
 }
 
 // setBody sets the body to send.
@@ -70,8 +83,7 @@ func (x *Exchange) Done(ctx context.Context, reply *protocol.Reply) error {
 
 // recordReply records a reply.
 func (x *Exchange) recordReply(ctx context.Context, reply *protocol.Reply) error {
-	if x.Session == nil || x.done == nil || x.dropped() || reply == nil || reply.Refusal != nil && len(reply.Messages) == 0 ||
-		len(reply.Messages) == 0 && reply.Usage == (furl.Usage{}) && len(reply.Passes) == 0 {
+	if x.composed == nil && (x.dropped() || !hasContent(reply)) || !x.isRecorded() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
@@ -80,21 +92,34 @@ func (x *Exchange) recordReply(ctx context.Context, reply *protocol.Reply) error
 	if err := x.ensureCommitted(ctx); err != nil {
 		return err
 	}
-	x.Fit.Received, x.Fit.Sent = x.original, sent
-	defer x.forgetBodies()
-	record := x.Session.Observe
-	if compacts(reply) {
-		record = func(ctx context.Context, _ *session.Fit, reply *protocol.Reply) error {
-			return x.recordCompacted(ctx, reply)
+	bodies := open.Bodies{Received: x.original, Sent: sent}
+	var err error
+	if x.composed == nil && compacts(reply) {
+		err = x.recordCompacted(ctx, bodies, reply)
+	} else {
+		ends := x.flight
+		if x.thread != nil {
+			ends = nil // the thread is not known yet
 		}
+		err = x.Session.Internal().Observe(ctx, x.Fit, bodies, reply, ends)
 	}
-	if err := record(ctx, x.Fit, reply); err != nil {
+	if err != nil {
 		return fmt.Errorf("record reply: %w", err)
 	}
 	if x.thread != nil && reply.ID != "" {
 		x.all.rememberThread(x, reply.ID)
 	}
 	return nil
+}
+
+// isRecorded reports whether the request is recorded in a session, or will be.
+func (x *Exchange) isRecorded() bool {
+	return x.Session != nil && (x.flight != nil || x.composed != nil)
+}
+
+// hasContent reports whether a reply has messages or usage to record.
+func hasContent(reply *protocol.Reply) bool {
+	return reply != nil && (len(reply.Messages) > 0 || reply.Refusal == nil && (reply.Usage != (furl.Usage{}) || len(reply.Passes) > 0))
 }
 
 // ensureCommitted commits the request unless that was done before. A request
@@ -106,7 +131,7 @@ func (x *Exchange) ensureCommitted(ctx context.Context) error {
 	if x.Session == nil {
 		return fmt.Errorf("record the request: %w", x.Err)
 	}
-	if x.firstHead == 0 {
+	if !x.Committed {
 		return fmt.Errorf("record the request: %w", errEnded)
 	}
 	return nil
@@ -115,25 +140,24 @@ func (x *Exchange) ensureCommitted(ctx context.Context) error {
 // recordTimeout is the timeout of recording a reply.
 const recordTimeout = 30 * time.Second
 
-// forgetBodies releases the memory of a request once it is recorded: hooks keep fits.
-func (x *Exchange) forgetBodies() { x.Fit.Received, x.Fit.Sent = nil, nil }
-
 // Drop ends an exchange without recording a reply. It may be called more than once,
 // and after Done.
 func (x *Exchange) Drop() {
-	if x.Session == nil || x.done == nil {
+	if x.Session == nil || x.flight == nil {
 		return
 	}
+	select {
+	case <-x.flight.Done:
+		return
+	default:
+	}
 	dropped := false
-	x.all.read(x.Session, func(t *tx) {
-		if _, dropped = t.pending[x]; dropped {
-			delete(t.pending, x)
-			close(x.done)
+	x.all.read(x.Session.Internal(), func(t *tx) {
+		if dropped = t.End(x.flight); dropped {
 			x.draft = nil
 		}
 	})
 	if dropped {
-		x.release()
-		x.all.Forget(x.Session)
+		x.all.Forget(x.Session.Internal())
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 )
 
 // A first request without an id of the client starts a session, because other
@@ -29,7 +29,7 @@ const (
 	// repetition.
 	maxRepeat = 10 * time.Minute
 	// maxInFlightElsewhere is how long a request of another process may be in flight, if this
-	// process cannot know that the other has ended (transact.Sessions.OthersHaveEnded).
+	// process cannot know that the other has ended (open.Sessions.OthersHaveEnded).
 	maxInFlightElsewhere = 5 * time.Second
 )
 
@@ -62,7 +62,7 @@ func (t *tx) storeFirstRequest(x *Exchange) {
 // byRepeatedRequest returns the newest session that an equal request has
 // started recently and that has no reply, or only such as were cut off, nil if there is
 // none.
-func (a *Sessions) byRepeatedRequest(ctx context.Context, in *incoming) (*session.Session, error) {
+func (a *Sessions) byRepeatedRequest(ctx context.Context, in *incoming) (*open.Session, error) {
 	msgs := in.req.Messages
 	if len(msgs) == 0 || in.hints.Hint != "" || firstReply(msgs) >= 0 || in.chains[len(msgs)-1].IsZero() {
 		return nil, nil
@@ -105,7 +105,7 @@ func (t *tx) isRepeatable() bool { return t.hasNoReply(true) && t.isRecentRepeat
 func (t *tx) isRecentRepeat() bool {
 	at := t.Log().At(furl.Seq(t.Log().Len())).At
 	age := t.all.Options().Now().Sub(at)
-	return age <= maxRepeat && (t.opened || age >= maxInFlightElsewhere || t.all.OthersHaveEnded(at))
+	return age <= maxRepeat && (t.Opened || age >= maxInFlightElsewhere || t.all.OthersHaveEnded(at))
 }
 
 // awaitsReply reports whether the session has no reply and may continue with
@@ -119,7 +119,7 @@ func (t *tx) awaitsReply(in *incoming) bool {
 // hasNoReply reports whether the session has no reply, and none is in flight. With cut,
 // replies that were cut off, which have no stop reason, do not count.
 func (t *tx) hasNoReply(cut bool) bool {
-	if len(t.pending) > 0 || t.Log().Len() == 0 {
+	if len(t.Flights) > 0 || t.Log().Len() == 0 {
 		return false
 	}
 	ended := true // the newest exchange

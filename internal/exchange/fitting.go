@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 )
 
 // Fitting is what a program says of a request that it sends itself.
@@ -59,19 +59,19 @@ func (f *Fitting) adjust() func(policy.Settings) policy.Settings {
 
 // recordAwaited records the reply to the session's previous request, which the history
 // has, as if furl had seen it: with its usage, after its request.
-func (x *Exchange) recordAwaited(ctx context.Context, s *session.Session) error {
+func (x *Exchange) recordAwaited(ctx context.Context, s *open.Session) error {
 	if x.fitting == nil {
 		return nil
 	}
-	err := inside(s).Update(ctx, func(st sessionTx) error {
+	err := s.Update(ctx, open.Committed, func(st *open.Change) error {
 		sent := st.Awaited()
 		if sent == nil {
 			return nil
 		}
 		t := x.all.tx(s, st)
-		t.index.update(t.Log())
+		t.UpdateIndex()
 		msgs := x.incoming.req.Messages
-		pl := t.index.find(t.Log(), x.incoming.chains, msgs)
+		pl := find(t.Change, x.incoming.chains, msgs)
 		if pl.head != sent.Head {
 			return nil
 		}

@@ -374,7 +374,7 @@ func commonBytes(a, b string) int {
 // the request is sent as the client has it anyway.
 func (t *tx) recordFront(in *incoming, c furl.Counter) {
 	st, p := t.Log().State(), &in.pairs
-	if t.index.leavesOut {
+	if t.Index().LeavesOut {
 		t.showSentAgain(st, p)
 		st = t.Log().State()
 	}

@@ -17,9 +17,9 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/dev/racetest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/internal/exchange"
-	"github.com/furlhq/furl/internal/racetest"
-	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"

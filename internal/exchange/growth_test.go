@@ -15,8 +15,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/dev/racetest"
 	"github.com/furlhq/furl/internal/exchange"
-	"github.com/furlhq/furl/internal/racetest"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"

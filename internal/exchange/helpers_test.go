@@ -1,6 +1,6 @@
 package exchange_test
 
-import "github.com/furlhq/furl/internal/sessiontest"
+import "github.com/furlhq/furl/internal/dev/sessiontest"
 
 // Shared with the tests of sessions and of exchanges.
 var (

@@ -1,13 +1,13 @@
 package exchange
 
 import (
-	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/wire"
 )
 
 // askForHourCache asks for cache entries of one hour in the encoded body of a fit, if the fit
 // says so.
-func (x *Exchange) askForHourCache(fit *session.Fit) {
+func (x *Exchange) askForHourCache(fit *policy.Fit) {
 	if !fit.HourCache {
 		return
 	}
@@ -17,11 +17,11 @@ func (x *Exchange) askForHourCache(fit *session.Fit) {
 	}
 }
 
-// WithoutHourCache handles a refusal of a request that asked for cache entries of one
+// withoutHourCache handles a refusal of a request that asked for cache entries of one
 // hour. It reports whether Body is now the request without them, to send instead. If the
-// provider accepts that one, call HourCacheRefused.
-func (x *Exchange) WithoutHourCache() bool {
-	if x.Session == nil || x.done == nil || x.Fit == nil || !x.Fit.HourCache {
+// provider accepts that one, call hourCacheRefused.
+func (x *Exchange) withoutHourCache() bool {
+	if !x.isRecorded() || x.Fit == nil || !x.Fit.HourCache {
 		return false
 	}
 	body, err := x.encode(x.Fit.View)
@@ -33,9 +33,9 @@ func (x *Exchange) WithoutHourCache() bool {
 	return true
 }
 
-// HourCacheRefused records that the provider refuses such entries, so that no later
+// hourCacheRefused records that the provider refuses such entries, so that no later
 // request for the model asks for them.
-func (x *Exchange) HourCacheRefused() {
+func (x *Exchange) hourCacheRefused() {
 	x.all.RecordHourCacheRefused(x.req.Model)
 	x.all.Options().Logger.Warn("the provider refuses cache entries of one hour; furl does not ask for them again", "model", x.req.Model)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fingerprint"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/protocol"
 )
 
@@ -31,83 +32,6 @@ func chainsIn(req *protocol.Request) []furl.Digest {
 	return chainsOf(req.Messages)
 }
 
-// logIndex is an index of a log by the chains of its messages. It covers all
-// branches.
-type logIndex struct {
-	indexed     furl.Seq                   // last indexed record
-	byChain     map[furl.Digest][]furl.Seq // the messages at the end of a chain, ascending
-	lastMessage []furl.Seq                 // by record: the last message up to it on its path
-	lastRecord  map[furl.Seq]furl.Seq      // by message, 0 for the root: the last record that follows it without another message
-	// edits are the texts that the client sends in place of recorded ones.
-	edits map[furl.Pos]clientEdit
-	// leavesOut is set if the client has left out or replaced messages; see front.go.
-	leavesOut bool
-}
-
-// clientEdit is a text that the client sends in place of a recorded one, and the
-// reduction that records it.
-type clientEdit struct {
-	by   furl.Seq
-	text string
-}
-
-// update adds the records of a log that are not indexed yet.
-func (p *logIndex) update(log *furl.Log) {
-	if p.byChain == nil {
-		*p = logIndex{
-			byChain: make(map[furl.Digest][]furl.Seq), lastMessage: []furl.Seq{0},
-			lastRecord: make(map[furl.Seq]furl.Seq), edits: make(map[furl.Pos]clientEdit),
-		}
-	}
-	for _, r := range log.Records(p.indexed) {
-		p.add(r)
-		p.indexed = r.Seq
-	}
-}
-
-func (p *logIndex) add(r furl.Record) {
-	base := p.lastMessage[r.Parent]
-	switch b := r.Body.(type) {
-	case *furl.Message:
-		if !fingerprint.AddsNothing(b) {
-			p.byChain[r.Chain] = append(p.byChain[r.Chain], r.Seq)
-		} else if b.HasOwn() {
-			break // the client does not have it, so histories continue before it
-		}
-		base = r.Seq
-	case *furl.Reduction:
-		p.addEdits(r.Seq, b)
-	case *furl.Takeover:
-		for seq, body := range b.Taken() {
-			if red, ok := body.(*furl.Reduction); ok {
-				p.addEdits(seq, red)
-			}
-		}
-	case *furl.Head:
-		p.lastMessage = append(p.lastMessage, base)
-		return
-	}
-	p.lastMessage = append(p.lastMessage, base)
-	p.lastRecord[base] = r.Seq
-}
-
-// addEdits indexes what the client has changed by a reduction.
-func (p *logIndex) addEdits(seq furl.Seq, red *furl.Reduction) {
-	if red.Stage != furl.StageClient {
-		return
-	}
-	for _, it := range red.Items {
-		switch show := it.Show.(type) {
-		case furl.In:
-			if len(it.Spans) == 1 {
-				p.edits[it.Spans[0].First] = clientEdit{seq, show.Text}
-			}
-		case furl.Mark:
-			p.leavesOut = true
-		}
-	}
-}
-
 // position is a position in a log where a history continues.
 type position struct {
 	matched     int      // number of messages of the history that are in the log
@@ -118,20 +42,18 @@ type position struct {
 // find returns the position after the longest part of a history that is in the log.
 // If several messages have the same chain, it prefers one on the current path, else
 // the newest.
-func (p *logIndex) find(log *furl.Log, chains []furl.Digest, msgs []furl.Message) position {
+func find(c *open.Change, chains []furl.Digest, msgs []furl.Message) position {
+	index := c.Index()
 	for i := len(chains) - 1; i >= 0; i-- {
-		seqs := p.byChain[chains[i]]
+		seqs := index.ByChain[chains[i]]
 		if fingerprint.AddsNothing(&msgs[i]) || len(seqs) == 0 {
 			continue
 		}
-		message := onPath(log.State(), seqs)
-		return position{i + 1, message, p.lastRecord[message]}
+		message := onPath(c.Log().State(), seqs)
+		return position{i + 1, message, index.LastRecord[message]}
 	}
-	return position{head: p.root()}
+	return position{} // it has nothing in common with the log
 }
-
-// root is the position of a history that has nothing in common with the log.
-func (p *logIndex) root() furl.Seq { return 0 }
 
 // Values of pairing.to for messages without a counterpart.
 const (
@@ -300,7 +222,7 @@ func (p *pairing) regroup(s *furl.State, chains []furl.Digest, msgs []furl.Messa
 // reduction for the results that it now sends differently, one for the user's texts,
 // and the earlier reductions for what it now sends as recorded again. Records that
 // were redacted are not compared.
-func (p *logIndex) clientChanges(s *furl.State, pairs pairing, msgs []furl.Message, c furl.Counter, redacted func(furl.Seq) bool) (cleared, texts *furl.Reduction, again []furl.Seq) {
+func clientChanges(edits map[furl.Pos]open.ClientEdit, s *furl.State, pairs pairing, msgs []furl.Message, c furl.Counter, redacted func(furl.Seq) bool) (cleared, texts *furl.Reduction, again []furl.Seq) {
 	var results, others []furl.Item
 	kept := make(map[furl.Seq]bool)  // reductions with results that are still changed
 	whole := make(map[furl.Seq]bool) // reductions with results that are as recorded again
@@ -315,7 +237,7 @@ func (p *logIndex) clientChanges(s *furl.State, pairs pairing, msgs []furl.Messa
 		for k := range was.Blocks {
 			b := &was.Blocks[k]
 			pos := furl.Pos{Msg: seq, Block: k}
-			before, was := p.edits[pos]
+			before, was := edits[pos]
 			var now *furl.Block
 			switch {
 			case b.Kind == furl.KindResult:
@@ -327,7 +249,7 @@ func (p *logIndex) clientChanges(s *furl.State, pairs pairing, msgs []furl.Messa
 				continue
 			}
 			if was {
-				if red, ok := s.Reduction(before.by); !ok || red.Undone {
+				if red, ok := s.Reduction(before.By); !ok || red.Undone {
 					was = false
 				}
 			}
@@ -338,10 +260,10 @@ func (p *logIndex) clientChanges(s *furl.State, pairs pairing, msgs []furl.Messa
 			switch {
 			case sameResult(b, now):
 				if was {
-					whole[before.by] = true
+					whole[before.By] = true
 				}
-			case was && before.text == now.Text:
-				kept[before.by] = true
+			case was && before.Text == now.Text:
+				kept[before.By] = true
 			default:
 				in := furl.InPlace(b, now.Text, c)
 				in.Note = "changed by the client"

@@ -8,8 +8,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fingerprint"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -18,7 +18,7 @@ import (
 // a new one. A request without a hint and without a reply of the model starts a
 // session, because other conversations start with "hi" too. The exception is a
 // repeated first request without a reply; see firstrequest.go.
-func (a *Sessions) match(ctx context.Context, in *incoming) (*session.Session, error) {
+func (a *Sessions) match(ctx context.Context, in *incoming) (*open.Session, error) {
 	req, h := in.req, in.hints
 	in.chains, in.front, in.edited, in.reworded, in.partial = chainsIn(req), nil, false, false, false // of another session, if that was deleted
 	if h.Session != "" {
@@ -37,7 +37,9 @@ func (a *Sessions) match(ctx context.Context, in *incoming) (*session.Session, e
 			return s, err
 		}
 	}
-	if s := a.byHead(in); s != nil {
+	if s, read := a.byHead(in); read {
+		return s, nil
+	} else if s != nil {
 		s, err := a.OpenCached(ctx, s.ID())
 		if !errors.Is(err, storage.ErrNoSession) {
 			return s, err
@@ -81,19 +83,10 @@ func (a *Sessions) match(ctx context.Context, in *incoming) (*session.Session, e
 
 // createFor creates the session of a request. Concurrent requests with the same new
 // hint get the same session.
-func (a *Sessions) createFor(h protocol.Hints, format furl.Format) *session.Session {
+func (a *Sessions) createFor(h protocol.Hints, format furl.Format) *open.Session {
 	id := a.Options().NewID()
 	if h.Hint != "" {
-		key := hintKey{a.Tenant(), h.Hint}
-		a.mu.Lock()
-		was, ok := a.hints[key]
-		if !ok {
-			a.cacheHint(key, id)
-		}
-		a.mu.Unlock()
-		if ok {
-			return a.CreateAs(was, newMeta(h, format))
-		}
+		id = a.Clients().HintOr(a.Tenant(), h.Hint, id)
 	}
 	return a.CreateAs(id, newMeta(h, format))
 }
@@ -103,36 +96,20 @@ func newMeta(h protocol.Hints, format furl.Format) storage.Meta {
 	return storage.Meta{Hint: h.Hint, Parent: h.Parent, Client: h.Client, Format: format}
 }
 
-// maxHints is the largest number of cached hints. The store has all of them.
-const maxHints = 4096
-
-// cacheHint caches the session of a hint. a.mu is locked.
-func (a *shared) cacheHint(key hintKey, id furl.SessionID) {
-	if len(a.hints) >= maxHints {
-		clear(a.hints)
-	}
-	a.hints[key] = id
-}
-
 // byHint returns the session of a hint, or an error wrapping storage.ErrNoSession.
-func (a *Sessions) byHint(ctx context.Context, hint string) (*session.Session, error) {
-	key := hintKey{a.Tenant(), hint}
-	a.mu.Lock()
-	id, ok := a.hints[key]
-	a.mu.Unlock()
+func (a *Sessions) byHint(ctx context.Context, hint string) (*open.Session, error) {
+	id, ok := a.Clients().OfHint(a.Tenant(), hint)
 	if ok {
 		s, err := a.OpenCached(ctx, id)
 		if !errors.Is(err, storage.ErrNoSession) {
 			return s, err
 		}
 	}
-	for info, err := range a.List(ctx, storage.SessionQuery{Hint: hint, Limit: 1}) {
+	for info, err := range a.sessions.List(ctx, storage.SessionQuery{Hint: hint, Limit: 1}) {
 		if err != nil {
 			return nil, fmt.Errorf("find session by hint: %w", err)
 		}
-		a.mu.Lock()
-		a.cacheHint(key, info.Session)
-		a.mu.Unlock()
+		a.Clients().SetHint(a.Tenant(), hint, info.Session)
 		return a.Open(ctx, info.Session)
 	}
 	if ok {
@@ -145,7 +122,7 @@ func (a *Sessions) byHint(ctx context.Context, hint string) (*session.Session, e
 
 // byHistory returns the session that holds the longest part of a history, at least
 // up to an assistant message; nil if there is none.
-func (a *Sessions) byHistory(ctx context.Context, in *incoming) (*session.Session, error) {
+func (a *Sessions) byHistory(ctx context.Context, in *incoming) (*open.Session, error) {
 	chains := matchableChains(in.req.Messages, in.chains)
 	// Most histories are recorded except for their last message, so the end is
 	// looked up first, and alone: many sessions may share shorter prefixes.
@@ -232,29 +209,36 @@ func (a *Sessions) choose(ctx context.Context, in *incoming, chains []furl.Diges
 
 // byHead returns the session in memory whose current path the history extends by
 // user messages and results only, nil if there is none. No session can hold a
-// longer part of the history.
-func (a *Sessions) byHead(in *incoming) *session.Session {
+// longer part of the history. read says that the store need not be read again.
+func (a *Sessions) byHead(in *incoming) (found *open.Session, read bool) {
 	msgs := in.req.Messages
 	first := firstReply(msgs)
 	if first < 0 {
-		return nil
+		return nil, false
 	}
 	for i := len(msgs) - 1; i >= first; i-- {
 		if fingerprint.AddsNothing(&msgs[i]) {
 			continue
 		}
 		if s := a.FindByHead(in.chains[i]); s != nil {
-			if hint := s.Meta().Hint; in.hints.Hint != "" && hint != "" && hint != in.hints.Hint {
-				return nil
+			other, partial := false, false
+			a.read(s, func(t *tx) {
+				m, hint, st := t.Meta(), in.hints.Hint, t.Log().State()
+				other = hint != "" && m.Hint != "" && m.Hint != hint
+				if hint == "" && m.Settings[settingPartial] != "" {
+					last, _ := st.Message(st.Len() - 1)
+					partial = !t.hasReplyUpTo(last)
+				}
+				read = t.RecentlyRead()
+			})
+			if other || partial { // of such a partial one, byHistory decides
+				return nil, false
 			}
-			if in.hints.Hint == "" && s.Meta().Settings[settingPartial] != "" {
-				return nil // byHistory decides
-			}
-			return s
+			return s, read
 		}
 		if msgs[i].Role == furl.RoleAssistant {
-			return nil
+			return nil, false
 		}
 	}
-	return nil
+	return nil, false
 }

@@ -11,10 +11,11 @@ import (
 
 // Overflow handles the provider's refusal of a prompt as too long. It hides more,
 // without asking a model for a summary, and reports whether Body is now a shorter
-// request to send instead. It does so once per exchange, and not in a dry run. The
-// new reductions are committed with the request.
+// request to send instead. It does so once per exchange, or maxOverflows times if the
+// request is composed, and not in a dry run. The new reductions are committed with the
+// request.
 func (x *Exchange) Overflow(ctx context.Context, o *protocol.Overflow) bool {
-	if x.Session == nil || x.done == nil || x.Recovered != nil || x.Dry || o == nil {
+	if !x.isRecorded() || x.overflows >= x.maxOverflows() || x.Dry || o == nil {
 		return false
 	}
 	x.window = x.all.RecordOverflow(x.req.Model, o, x.Fit.Plan.After)
@@ -23,8 +24,20 @@ func (x *Exchange) Overflow(ctx context.Context, o *protocol.Overflow) bool {
 		x.all.Options().Logger.Warn("prompt exceeds the context window and cannot be shortened", "session", x.Session.ID(), "tokens", o.Tokens, "limit", o.Limit, "bytes", before, "error", err)
 		return false
 	}
+	x.overflows++
 	x.Recovered = &event.OverflowRecovered{Reported: o.Tokens, Limit: o.Limit}
 	return true
+}
+
+// maxOverflows is how often a composed prompt that the provider refuses as too long is
+// shortened. A client waits for its request, and sends it again itself.
+const maxOverflows = 3
+
+func (x *Exchange) maxOverflows() int {
+	if x.composed != nil {
+		return maxOverflows
+	}
+	return 1
 }
 
 // shorten prepares an exchange again with a shorter prompt. After an error the
@@ -32,8 +45,8 @@ func (x *Exchange) Overflow(ctx context.Context, o *protocol.Overflow) bool {
 func (x *Exchange) shorten(ctx context.Context, o *protocol.Overflow) error {
 	was, held := x.Exchange, x.draft
 	x.overflow = o
-	err := x.prepare(ctx, x.Session, true)
-	if err == nil && (len(x.Fit.Plan.Reductions) == 0 || len(x.Body) >= len(was.Body)) {
+	err := x.prepare(ctx, x.Session.Internal(), true)
+	if err == nil && (x.composed == nil && len(x.Fit.Plan.Reductions) == 0 || len(x.Body) >= len(was.Body)) {
 		err = errNothing
 	}
 	if err != nil {

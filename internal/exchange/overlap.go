@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/clients"
 	"github.com/furlhq/furl/internal/fingerprint"
-	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -46,7 +47,7 @@ const (
 
 // byOverlap returns the session in memory with a run of the history's messages, nil if
 // there is none or it is in doubt. With ids set, the run must have a random id.
-func (a *Sessions) byOverlap(in *incoming, ids bool) *session.Session {
+func (a *Sessions) byOverlap(in *incoming, ids bool) *open.Session {
 	msgs := in.req.Messages
 	if in.hints.Hint != "" || firstReply(msgs) < 0 || lastCompaction(msgs) >= 0 {
 		return nil
@@ -57,7 +58,7 @@ func (a *Sessions) byOverlap(in *incoming, ids bool) *session.Session {
 			newest[msgs[i].Digest] = true
 		}
 	}
-	var best *session.Session
+	var best *open.Session
 	most, several := 0, false
 	for _, s := range a.InMemory() {
 		n := 0
@@ -78,7 +79,7 @@ func (a *Sessions) byOverlap(in *incoming, ids bool) *session.Session {
 }
 
 // byStoredOverlap is byOverlap with the sessions that openNewest reads.
-func (a *Sessions) byStoredOverlap(ctx context.Context, in *incoming) (*session.Session, error) {
+func (a *Sessions) byStoredOverlap(ctx context.Context, in *incoming) (*open.Session, error) {
 	if opened, err := a.openNewest(ctx, in); !opened || err != nil {
 		return nil, err
 	}
@@ -120,28 +121,20 @@ func (a *Sessions) openNewest(ctx context.Context, in *incoming) (bool, error) {
 	return opened > 0, nil
 }
 
-// newestList are the sessions of a tenant that were stored last, and until when they count.
-type newestList struct {
-	until time.Time
-	list  []storage.SessionInfo
-}
-
 // listNewest returns those of the sessions stored last that have no id of the client and
 // enough messages. Stores may read all sessions for it, so the list is kept for a moment.
 // Sessions that this process uses meanwhile are in memory.
 func (a *Sessions) listNewest(ctx context.Context) ([]storage.SessionInfo, error) {
-	a.mu.Lock()
-	n, ok := a.newest[a.Tenant()]
-	a.mu.Unlock()
-	if ok && time.Now().Before(n.until) {
-		return n.list, nil
+	n, ok := a.Clients().Newest(a.Tenant())
+	if ok && time.Now().Before(n.Until) {
+		return n.List, nil
 	}
-	n = newestList{until: time.Now().Add(listedFor)}
+	n = clients.Newest{Until: time.Now().Add(listedFor)}
 	limited, cancel := context.WithTimeout(ctx, maxListing)
 	defer cancel()
 	for info, err := range a.Store().Sessions(limited, a.Tenant(), storage.SessionQuery{Limit: maxListed}) {
 		if err != nil && limited.Err() != nil && ctx.Err() == nil {
-			n = newestList{until: time.Now().Add(slowFor)}
+			n = clients.Newest{Until: time.Now().Add(slowFor)}
 			break
 		}
 		if err != nil {
@@ -149,16 +142,11 @@ func (a *Sessions) listNewest(ctx context.Context) ([]storage.SessionInfo, error
 		}
 		if info.Hint == "" && info.Messages >= ownMessages {
 			info.Meta = storage.Meta{Format: info.Format, Client: info.Client} // no titles and notes in memory
-			n.list = append(n.list, info)
+			n.List = append(n.List, info)
 		}
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.newest) >= maxHints {
-		clear(a.newest)
-	}
-	a.newest[a.Tenant()] = n
-	return n.list, nil
+	a.Clients().SetNewest(a.Tenant(), n)
+	return n.List, nil
 }
 
 // mayContinue reports whether a session without an id has the format and the client of a
@@ -182,11 +170,11 @@ func (t *tx) overlapOf(in *incoming, newest map[furl.Digest]bool, ids bool) int 
 	if t.recallTools() == "" && !t.samePreamble(in) || !ids && t.recallTools() != "" {
 		return 0
 	}
-	t.index.update(t.Log())
+	t.UpdateIndex()
 	in = &incoming{req: in.req, chains: in.chains, hints: in.hints}
 	in.tailLen = t.volatileTail(in.req.Messages)
 	n := len(in.req.Messages) - in.tailLen
-	pl := t.index.find(t.Log(), in.chains[:n], in.req.Messages[:n])
+	pl := find(t.Change, in.chains[:n], in.req.Messages[:n])
 	o := t.findOverlap(in, pl, func(o *overlap, t *tx, msgs []furl.Message) bool {
 		if ids {
 			return o.hasRandomID(t, msgs)
@@ -356,7 +344,7 @@ func (t *tx) nextReply(after furl.Seq, rest []furl.Message) *furl.Message {
 // reply follows it: the request is repeated, or its reply was cut off.
 func (t *tx) isUnanswered(seq furl.Seq) bool {
 	st := t.Log().State()
-	if st.Len() == 0 || len(t.pending) > 0 {
+	if st.Len() == 0 || len(t.Flights) > 0 {
 		return false
 	}
 	last, m := st.Message(st.Len() - 1)

@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"fmt"
+	"github.com/furlhq/furl/session"
 )
 
 // peek is Begin for a request that is not recorded. A request without a session
@@ -32,15 +33,15 @@ func (a *Sessions) peek(ctx context.Context, x *Exchange, o *BeginOptions) (*Exc
 	if s, err := a.Open(ctx, s.ID()); err != nil {
 		return nil, err
 	} else {
-		x.Session = s
+		x.Session = session.FromInternal(s)
 	}
 	if !x.Dry {
-		if body, err := x.render(x.Session); err == nil {
+		if body, err := x.render(x.Session.Internal()); err == nil {
 			x.setBody(body)
 		}
 		return x, nil
 	}
-	if _, err := inside(x.Session).Prepare(ctx, x.preparation(x.Session, true, false)); err != nil {
+	if _, err := x.Session.Internal().Prepare(ctx, x.preparation(x.Session.Internal(), true, false)); err != nil {
 		return nil, fmt.Errorf("plan for request: %w", err)
 	}
 	return x, nil

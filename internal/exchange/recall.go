@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/internal/recalltext"
-	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire"
 )
@@ -32,7 +32,7 @@ func (t *tx) offerRecall(x *Exchange, begins bool) {
 	if m.Settings == nil {
 		m.Settings = make(map[string]string)
 	}
-	m.Settings[transact.SettingRecall] = strings.Join(x.offered, ",")
+	m.Settings[open.SettingRecall] = strings.Join(x.offered, ",")
 	t.SetMeta(m)
 }
 
@@ -54,7 +54,7 @@ func (x *Exchange) addRecallTools(listed string, begins bool) {
 }
 
 // recallTools returns the names of the session's recall tools, separated by commas.
-func (t *tx) recallTools() string { return t.Meta().Settings[transact.SettingRecall] }
+func (t *tx) recallTools() string { return t.Meta().Settings[open.SettingRecall] }
 
 // canAddTools reports whether furl can add tools to a request and continue
 // after its reply. The request must have tools, because furl cannot know
@@ -72,30 +72,28 @@ func canAddTools(req *protocol.Request) bool {
 // follow the messages, the offset is relative to the end of the body, so 0 or
 // negative. It is then also valid for a body with changed messages.
 func lastTool(req *protocol.Request) (at int, ok bool) {
-	fieldsOutsideMessages(req, func(name string, r *rawjson.Reader, shift int) {
+	n := len(req.Messages)
+	if n == 0 || len(req.Offsets) != n {
+		return 0, false
+	}
+	messages := rawjson.Span{Start: req.Offsets[0], End: req.Offsets[n-1] + len(req.Messages[n-1].Raw)}
+	rawjson.FieldsAround(req.Body, messages, func(name string, value rawjson.Span) {
 		if name != "tools" {
 			return
 		}
 		at, ok = 0, false
+		r := rawjson.NewReader(value.Of(req.Body))
 		if r.Kind() != '[' {
 			return
 		}
 		for range r.Elements() {
-			at, ok = r.Skip().End, true
+			at, ok = value.Start+r.Skip().End, true
 		}
-		if shift > 0 {
-			at += shift - len(req.Body)
+		if value.Start > messages.Start {
+			at -= len(req.Body)
 		}
 	})
 	return at, ok
-}
-
-// fieldsOutsideMessages reads the fields of a request's body except its
-// messages, which are most of it.
-func fieldsOutsideMessages(req *protocol.Request, field func(name string, r *rawjson.Reader, shift int)) {
-	if n := len(req.Messages); n > 0 && len(req.Offsets) == n {
-		rawjson.FieldsAround(req.Body, req.Offsets[0], req.Offsets[n-1]+len(req.Messages[n-1].Raw), field)
-	}
 }
 
 // toolDefinitions returns the definitions of the recall tools with these names.
@@ -131,8 +129,11 @@ func withRecallPreamble(req *protocol.Request, names []string) *protocol.Request
 // withTools adds the recall tools to a body made from the request. They follow the
 // client's tools, so that the client's cached prefix stays the same.
 func withTools(req *protocol.Request, body []byte, names []string) []byte {
+	if len(names) == 0 {
+		return body
+	}
 	at, ok := lastTool(req)
-	if len(names) == 0 || !ok {
+	if !ok {
 		return body
 	}
 	if at <= 0 {

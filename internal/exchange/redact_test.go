@@ -86,6 +86,9 @@ func TestRedactedSecretStaysGone(t *testing.T) {
 		t.Fatalf("%+v, %v", rep, err)
 	}
 	c.reply(flying, text("and now?"))
+	if flying.Session.Internal().InUse() {
+		t.Error("the session stays in memory after the request has ended")
+	}
 
 	still := func(where string, heads int) {
 		t.Helper()
@@ -158,5 +161,58 @@ func TestRedactedSecretStaysGone(t *testing.T) {
 	}
 	if n := len(c.last.Session.Meta().Redactions); n != 2 {
 		t.Errorf("%d redactions, want the person's and the one for the branch", n)
+	}
+}
+
+// A client sends a redacted message again at the beginning of a new conversation: alone, as a
+// list of blocks, and with another reply after it. It is not recorded again, in sessions that
+// begin later too, while another message is recorded as it is.
+func TestRedactedMessageBeginsAnotherSession(t *testing.T) {
+	o := session.Options{Policy: "none"}
+	all, store := open(t, o)
+	c := newClient(t, all, "a")
+	c.history = nil
+	c.add(furl.RoleUser, text("hello"))
+	c.add(furl.RoleUser, text("my password is "+secret))
+	c.step()
+	id := c.last.Session.ID()
+	rep, err := session.Redact(t.Context(), store, furl.SessionKey{Session: id}, session.Redaction{Patterns: []*regexp.Regexp{regexp.MustCompile(`SECRET-\d+`)}, By: furl.Person})
+	if err != nil || rep.Found == 0 {
+		t.Fatalf("%+v, %v", rep, err)
+	}
+	first := slices.Clone(c.history[:2])
+	// Other sessions begin with the same message, and are newer.
+	for i := range 6 {
+		other := newClient(t, all, fmt.Sprint("other", i))
+		other.history = slices.Clone(first[:1])
+		other.hints.Session = furl.SessionID(fmt.Sprint("other-", i))
+		other.step()
+	}
+	for i, more := range [][]string{nil, nil, {"another reply", "go on"}} {
+		again := newClient(t, all, fmt.Sprint("again", i)) // which has the session in memory, from before
+		if i > 0 {
+			again = newClient(t, reopen(t, store, o), fmt.Sprint("again", i))
+		}
+		again.history = slices.Clone(first)
+		again.hints.Session = furl.SessionID(fmt.Sprint("again-", i))
+		for j, words := range more {
+			again.add([]furl.Role{furl.RoleAssistant, furl.RoleUser}[j], text(words))
+		}
+		again.step()
+		again.add(furl.RoleUser, text("and now?"))
+		again.step()
+		if at := secretIn(t, again.all, again.hints.Session); at != "" {
+			t.Fatalf("session %d: the secret is recorded again: %s", i, at)
+		}
+		checked(t, again.last.Session)
+		var shown strings.Builder
+		for _, r := range again.last.Session.Records(0) {
+			if m, ok := r.Body.(*furl.Message); ok {
+				shown.WriteString(m.Blocks[0].Text + "|")
+			}
+		}
+		if !strings.Contains(shown.String(), "my password is "+session.Redacted) || !strings.Contains(shown.String(), "and now?") {
+			t.Errorf("session %d has %s", i, shown.String())
+		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -18,31 +18,6 @@ import (
 // sent as the client sent it, unless a part of the item is hidden. Then the recorded item is
 // sent in its place, edited and without its id, which belongs to the content that the
 // provider has stored. References to items that furl has not recorded stay as they are.
-
-// itemIndex finds the recorded items of a log by the provider's ids.
-type itemIndex struct {
-	indexed furl.Seq // last indexed record
-	byID    map[string]furl.Seq
-}
-
-// update adds the records of a log that are not indexed yet.
-func (p *itemIndex) update(log *furl.Log) {
-	if p.byID == nil {
-		p.byID = make(map[string]furl.Seq)
-	}
-	for _, r := range log.Records(p.indexed) {
-		p.indexed = r.Seq
-		m, ok := r.Body.(*furl.Message)
-		if !ok {
-			continue
-		}
-		if api := wire.For(m.Format); api != nil {
-			if id := api.ItemID(m); id != "" {
-				p.byID[id] = r.Seq
-			}
-		}
-	}
-}
 
 // firstReference returns the index of the first reference of a request that does not stand
 // for a recorded item yet, and its id; -1 if there is none.
@@ -63,12 +38,12 @@ func (t *tx) resolveReferences(in *incoming) {
 	if from < 0 {
 		return
 	}
-	t.items.update(t.Log())
+	items := t.Items()
 	api := wire.For(in.req.Format)
 	msgs, found := in.req.Messages, false
 	for i := from; i < len(msgs); i++ {
 		id := api.Reference(&msgs[i])
-		seq, ok := t.items.byID[id]
+		seq, ok := items[id]
 		if id == "" || !ok || in.references[i] != nil {
 			continue
 		}
@@ -111,7 +86,7 @@ func (in *incoming) recordedForm(i int) *furl.Message {
 // byReference returns the session that has the item of the history's first reference, among
 // those with the same messages before it; nil if there is none. It waits for replies in
 // flight.
-func (a *Sessions) byReference(ctx context.Context, in *incoming) (*session.Session, error) {
+func (a *Sessions) byReference(ctx context.Context, in *incoming) (*open.Session, error) {
 	first, id := in.firstReference()
 	if first < 1 || in.chains[first-1].IsZero() {
 		return nil, nil
@@ -134,11 +109,10 @@ func (a *Sessions) byReference(ctx context.Context, in *incoming) (*session.Sess
 				if hint := t.Meta().Hint; in.hints.Hint != "" && hint != "" && hint != in.hints.Hint {
 					return
 				}
-				t.items.update(t.Log())
-				_, has = t.items.byID[id]
-				for x := range t.pending {
-					if end == nil && x.firstHead != 0 {
-						end = x.done
+				_, has = t.Items()[id]
+				for f := range t.Flights {
+					if end == nil && f.First != 0 {
+						end = f.Done
 					}
 				}
 			})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fingerprint"
-	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -68,7 +68,7 @@ func (t *tx) matchReworded(in *incoming, pl position) bool {
 	at, found := pl.lastMatched, false
 	for ; i < n; i++ {
 		next := msgs[i].Extend(chain)
-		if seqs := t.index.byChain[next]; len(seqs) > 0 && !fingerprint.AddsNothing(&msgs[i]) {
+		if seqs := t.Index().ByChain[next]; len(seqs) > 0 && !fingerprint.AddsNothing(&msgs[i]) {
 			at = onPath(t.Log().State(), seqs)
 		} else if !fingerprint.AddsNothing(&msgs[i]) && !next.IsZero() {
 			seq := t.findReworded(at, &msgs[i], fingerprint.SameCalls)
@@ -101,12 +101,6 @@ func onPath(st *furl.State, seqs []furl.Seq) furl.Seq {
 	return seqs[len(seqs)-1]
 }
 
-// rewordedKey identifies the start of a history of a tenant.
-type rewordedKey struct {
-	tenant furl.Tenant
-	chain  furl.Digest
-}
-
 // maxCandidates is the largest number of sessions with the same start that are
 // checked.
 const maxCandidates = 8
@@ -115,7 +109,7 @@ const maxCandidates = 8
 // session as sent. Among the sessions with the same start, it prefers the
 // newest that has the reply reworded, else the newest without a reply. It
 // returns nil if there is none. known is set if some sessions have the same start.
-func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (_ *session.Session, known bool, _ error) {
+func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (_ *open.Session, known bool, _ error) {
 	first := firstReply(in.req.Messages)
 	if first < 1 || in.chains[first-1].IsZero() || in.req.Messages[first].HasCompaction() {
 		return nil, false, nil // the questions before a compaction do not identify it
@@ -124,7 +118,7 @@ func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (_ *session.S
 	if err != nil {
 		return nil, false, fmt.Errorf("match start of history: %w", err)
 	}
-	var copied, asked *session.Session
+	var copied, asked *open.Session
 	elsewhere := false // another process may be recording the reply
 	for _, f := range found {
 		s, err := a.OpenCached(ctx, f.Session)
@@ -141,7 +135,7 @@ func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (_ *session.S
 			meta = t.Meta()
 			ok = t.hasFirstReply(f.Seq, in, first)
 			asks = !ok && t.awaitsReply(in)
-			elsewhere = elsewhere || asks && !t.opened && t.isRecent(furl.Seq(t.Log().Len()))
+			elsewhere = elsewhere || asks && !t.Opened && t.isRecent(furl.Seq(t.Log().Len()))
 			asks = asks && asked == nil
 		})
 		switch {
@@ -166,40 +160,30 @@ func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (_ *session.S
 
 // cacheReworded caches the session of a history that matched by its reworded first
 // reply, if the reply has a call. Call ids are unique, so the match is certain.
-func (a *Sessions) cacheReworded(s *session.Session, in *incoming) {
+func (a *Sessions) cacheReworded(s *open.Session, in *incoming) {
 	first := firstReply(in.req.Messages)
 	if !slices.ContainsFunc(in.req.Messages[first].Blocks, func(b furl.Block) bool { return b.Kind == furl.KindCall }) {
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.reworded) >= maxHints {
-		clear(a.reworded)
-	}
-	a.reworded[rewordedKey{a.Tenant(), in.chains[first]}] = s.ID()
+	a.Clients().SetReworded(a.Tenant(), in.chains[first], s.ID())
 }
 
 // byCachedReworded returns the cached session of a history whose first reply is
 // reworded, nil if there is none. The client sends the same rewording with each
 // request. No session can have that rewording recorded, or the history would have
 // matched it.
-func (a *Sessions) byCachedReworded(ctx context.Context, in *incoming) (*session.Session, error) {
+func (a *Sessions) byCachedReworded(ctx context.Context, in *incoming) (*open.Session, error) {
 	first := firstReply(in.req.Messages)
 	if first < 1 {
 		return nil, nil
 	}
-	key := rewordedKey{a.Tenant(), in.chains[first]}
-	a.mu.Lock()
-	id, ok := a.reworded[key]
-	a.mu.Unlock()
+	id, ok := a.Clients().OfReworded(a.Tenant(), in.chains[first])
 	if !ok {
 		return nil, nil
 	}
 	s, err := a.OpenCached(ctx, id)
 	if errors.Is(err, storage.ErrNoSession) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.reworded, key)
+		a.Clients().ForgetReworded(a.Tenant(), in.chains[first])
 		return nil, nil
 	}
 	if err != nil {

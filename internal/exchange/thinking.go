@@ -16,12 +16,12 @@ import (
 // its own history, or whose earlier part was recorded in another store, would be refused
 // forever. Only sessions whose requests furl never changes get the refusal.
 func (x *Exchange) LeaveOutThinking(ctx context.Context, refused *protocol.ThinkingRefused) bool {
-	if x.Session == nil || x.done == nil || x.thinking != nil || x.Dry || refused == nil {
+	if !x.isRecorded() || x.thinking != nil || x.Dry || refused == nil {
 		return false
 	}
 	was, held := x.Exchange, x.draft
 	x.thinking = refused
-	err := x.prepare(ctx, x.Session, true)
+	err := x.prepare(ctx, x.Session.Internal(), true)
 	if err == nil && bytes.Equal(x.Body, was.Body) {
 		err = errNothing
 	}

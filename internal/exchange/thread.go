@@ -6,8 +6,9 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/clients"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -17,46 +18,27 @@ import (
 // it can be hidden. Where a thread continues is only known in the process that recorded
 // its newest reply.
 
-type threadKey struct {
-	tenant furl.Tenant
-	reply  string // the provider's id
-}
-
-// threadPlace is where a thread continues: the last record of its newest reply.
-type threadPlace struct {
-	session furl.SessionID
-	head    furl.Seq
-}
-
 // rememberThread keeps where the conversation of an exchange continues.
 func (a *Sessions) rememberThread(x *Exchange, reply string) {
 	var head furl.Seq
-	a.read(x.Session, func(t *tx) { head = t.Log().Head() })
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.threads) >= maxHints {
-		clear(a.threads)
-	}
-	a.threads[threadKey{a.Tenant(), reply}] = threadPlace{x.Session.ID(), head}
+	a.read(x.Session.Internal(), func(t *tx) { head = t.Log().Head() })
+	a.Clients().SetThread(a.Tenant(), reply, clients.Place{Session: x.Session.ID(), Head: head})
 }
 
 // continueThread prepares an exchange that continues a thread, or leaves it unrecorded if
 // the thread is unknown.
 func (a *Sessions) continueThread(ctx context.Context, x *Exchange, o *BeginOptions) error {
-	key := threadKey{a.Tenant(), x.thread.Previous}
-	a.mu.Lock()
-	at, ok := a.threads[key]
-	a.mu.Unlock()
+	at, ok := a.Clients().OfThread(a.Tenant(), x.thread.Previous)
 	if !ok {
 		return nil
 	}
-	s, err := a.OpenCached(ctx, at.session)
+	s, err := a.OpenCached(ctx, at.Session)
 	if errors.Is(err, storage.ErrNoSession) {
 		return nil
 	}
 	if err == nil {
 		var whole *protocol.Request
-		a.read(s, func(t *tx) { whole, err = wholeRequest(t.Log(), at.head, x.original) })
+		a.read(s, func(t *tx) { whole, err = wholeRequest(t.Log(), at.Head, x.original) })
 		if err == nil {
 			x.req, x.stored, x.AskNothing = whole, true, true
 			x.incoming = &incoming{req: whole, chains: whole.Chains, hints: o.Hints}
@@ -71,7 +53,7 @@ func (a *Sessions) continueThread(ctx context.Context, x *Exchange, o *BeginOpti
 		return ctx.Err()
 	}
 	x.recordFailure(err)
-	if a.Options().Refuse {
+	if a.sessions.Options().Refuse {
 		x.Drop()
 		return err
 	}
@@ -88,7 +70,7 @@ func wholeRequest(log *furl.Log, head furl.Seq, req *protocol.Request) (*protoco
 		return nil, err
 	}
 	whole := *req
-	whole.Offsets, whole.Messages, whole.Chains = nil, make([]furl.Message, 0, st.Len()+len(req.Messages)), nil
+	whole.Offsets, whole.Messages, whole.Chains, whole.Sums = nil, make([]furl.Message, 0, st.Len()+len(req.Messages)), nil, nil
 	for i := range st.Len() {
 		_, m := st.Message(i)
 		whole.Messages = append(whole.Messages, *m)
@@ -105,7 +87,7 @@ func wholeRequest(log *furl.Log, head furl.Seq, req *protocol.Request) (*protoco
 
 // sendStored sets the body of a request that continues a thread. The fit has no plan: what
 // a policy would hide cannot be hidden.
-func (x *Exchange) sendStored(fit *session.Fit) {
+func (x *Exchange) sendStored(fit *policy.Fit) {
 	plan := *fit.Plan
 	plan.Reductions, plan.After = nil, plan.Before
 	fit.Plan = &plan

@@ -43,14 +43,25 @@ func TestGoingOnAsksNothing(t *testing.T) {
 	c, d := newClient(t, all, "a"), newClient(t, all, "b")
 	c.add(furl.RoleUser, text("Go."))
 	d.add(furl.RoleUser, text("Go there."))
-	first, other := c.step().Session, d.step().Session
+	// Its first request has a reply that no session has.
+	e := &client{t: t, all: all, name: "c"}
+	e.add(furl.RoleUser, text("Look at it."))
+	e.add(furl.RoleAssistant, text(strings.Repeat("I shall look at all the files. ", 10)))
+	e.add(furl.RoleUser, text("Go on."))
+	first, other, late := c.step().Session, d.step().Session, e.step().Session
+	if late.Meta().Settings["partial"] == "" {
+		t.Fatal("the start of a session is taken for known")
+	}
 	before := *store
 	for range 5 {
+		if s := e.step().Session; s != late {
+			t.Fatalf("it continues in %s, not in %s", s.ID(), late.ID())
+		}
 		if s := c.step().Session; s != first {
-			t.Fatalf("it goes on in %s, not in %s", s.ID(), first.ID())
+			t.Fatalf("it continues in %s, not in %s", s.ID(), first.ID())
 		}
 		if s := d.step().Session; s != other {
-			t.Fatalf("it goes on in %s, not in %s", s.ID(), other.ID())
+			t.Fatalf("it continues in %s, not in %s", s.ID(), other.ID())
 		}
 	}
 	if *store != before {
@@ -71,7 +82,7 @@ func TestGoingOnMeetsOthers(t *testing.T) {
 	for i := range 4 {
 		c.all = [...]*session.Sessions{there, here}[i%2]
 		if x := c.step(); x.Session.ID() != s.ID() {
-			t.Fatalf("request %d: it goes on in %s, not in %s", i, x.Session.ID(), s.ID())
+			t.Fatalf("request %d: it continues in %s, not in %s", i, x.Session.ID(), s.ID())
 		}
 	}
 	last, err := here.Open(t.Context(), s.ID())

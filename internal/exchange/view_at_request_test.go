@@ -11,7 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/racetest"
+	"github.com/furlhq/furl/internal/dev/racetest"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/transcript"
@@ -169,8 +169,11 @@ func (n *viewsSeen) check(rt *rapid.T, t *testing.T, s *session.Session, api wir
 	}
 }
 
+// enough fails a test that has seen few reduced requests among many; a few random runs, as
+// under the race detector, may have none.
 func (n *viewsSeen) enough(t *testing.T) {
-	if t.Logf("%d requests, %d of them reduced, %d on other branches", n.requests, n.reduced, n.elsewhere); n.reduced < n.requests/50 {
+	t.Logf("%d requests, %d of them reduced, %d on other branches", n.requests, n.reduced, n.elsewhere)
+	if n.requests >= 1000 && n.reduced < n.requests/50 {
 		t.Error("too few requests were reduced")
 	}
 }

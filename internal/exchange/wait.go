@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/open"
 	"github.com/furlhq/furl/session"
 )
 
@@ -12,20 +13,15 @@ import (
 // request as soon as they have read its last event. That request's history is not
 // recorded yet, so it waits for the end of the exchange whose reply it contains.
 
-// trackPending adds an exchange to the exchanges in flight.
-func (t *tx) trackPending(x *Exchange) {
-	x.lastHead, x.endChain = 0, furl.Digest{}
+// track adds an exchange to the requests in flight.
+func (t *tx) track(x *Exchange) {
+	if x.flight == nil {
+		x.Session, x.flight = session.FromInternal(t.s), t.Start(x.compacts)
+	}
+	x.flight.Last, x.flight.EndChain = 0, furl.Digest{}
 	if n := len(x.incoming.chains) - x.incoming.tailLen; n > 0 {
-		x.endChain = x.incoming.chains[n-1]
+		x.flight.EndChain = x.incoming.chains[n-1]
 	}
-	if x.done != nil {
-		return
-	}
-	x.Session, x.done, x.release = t.s, make(chan struct{}), inside(t.s).Acquire()
-	if t.pending == nil {
-		t.pending = make(map[*Exchange]struct{})
-	}
-	t.pending[x] = struct{}{}
 }
 
 // awaitTimeout is the longest wait of a request.
@@ -33,7 +29,7 @@ const awaitTimeout = 5 * time.Second
 
 // await waits for the exchanges of a session whose reply is in the history, so that
 // the reply is recorded once, after its request.
-func (a *Sessions) await(ctx context.Context, s *session.Session, in *incoming) {
+func (a *Sessions) await(ctx context.Context, s *open.Session, in *incoming) {
 	timeout := time.NewTimer(awaitTimeout)
 	defer timeout.Stop()
 	for {
@@ -55,10 +51,10 @@ func (a *Sessions) await(ctx context.Context, s *session.Session, in *incoming) 
 // pendingIn returns the end of the exchange in flight whose reply is in the
 // history, nil if there is none.
 func (t *tx) pendingIn(in *incoming) <-chan struct{} {
-	if len(t.pending) == 0 {
+	if len(t.Flights) == 0 {
 		return nil
 	}
-	t.index.update(t.Log())
+	t.UpdateIndex()
 	if end := t.awaitsCompaction(in); end != nil {
 		return end
 	}
@@ -66,10 +62,10 @@ func (t *tx) pendingIn(in *incoming) <-chan struct{} {
 	if pl.matched == len(in.chains)-in.tailLen || in.req.Messages[pl.matched].Role != furl.RoleAssistant {
 		return nil
 	}
-	for x := range t.pending {
+	for f := range t.Flights {
 		// Before its request is committed, the client has no reply.
-		if x.firstHead != 0 && (x.firstHead == pl.head || x.lastHead == pl.head && x.lastHead != 0) {
-			return x.done
+		if f.First != 0 && (f.First == pl.head || f.Last == pl.head && f.Last != 0) {
+			return f.Done
 		}
 	}
 	return nil
@@ -77,7 +73,7 @@ func (t *tx) pendingIn(in *incoming) <-chan struct{} {
 
 // byPendingReply matches a history again after the replies in flight that it
 // may contain are recorded. It returns nil if no session matches.
-func (a *Sessions) byPendingReply(ctx context.Context, in *incoming) (*session.Session, error) {
+func (a *Sessions) byPendingReply(ctx context.Context, in *incoming) (*open.Session, error) {
 	if matchableChains(in.req.Messages, in.chains) == nil {
 		return nil, nil
 	}
@@ -115,7 +111,7 @@ func (a *Sessions) pendingReply(in *incoming) (end <-chan struct{}) {
 		return nil
 	}
 	for _, s := range a.InMemory() {
-		if !inside(s).InUse() {
+		if !s.InUse() {
 			continue
 		}
 		a.read(s, func(t *tx) { end = t.pendingWith(begins, in) })
@@ -134,9 +130,9 @@ func (t *tx) pendingWith(chains map[furl.Digest]bool, in *incoming) <-chan struc
 	if own := t.Meta().Hint; hint != "" && own != "" && own != hint {
 		return nil
 	}
-	for x := range t.pending {
-		if x.firstHead != 0 && chains[x.endChain] && !x.endChain.IsZero() {
-			return x.done
+	for f := range t.Flights {
+		if f.First != 0 && chains[f.EndChain] && !f.EndChain.IsZero() {
+			return f.Done
 		}
 	}
 	return t.awaitsCompaction(in)

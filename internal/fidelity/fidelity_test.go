@@ -70,8 +70,8 @@ func TestReply(t *testing.T) {
 		tracker.Add(m)
 	}
 	r := tracker.Reply(reply()...)
-	if r.Messages() != 7 || tracker.Len() != 7 {
-		t.Errorf("the reply follows %d messages of %d, want 7", r.Messages(), tracker.Len())
+	if r.Messages() != 7 || len(tracker.ends) != 7 {
+		t.Errorf("the reply follows %d messages of %d, want 7", r.Messages(), len(tracker.ends))
 	}
 	var got []string
 	for _, ref := range r.Refs {
@@ -202,8 +202,8 @@ func TestTruncate(t *testing.T) {
 	before := tracker.Reply(reply()...)
 	was := fmt.Sprint(*before)
 	tracker.Truncate(9)
-	if tracker.Len() != len(msgs) {
-		t.Fatalf("a truncation after the end left %d messages", tracker.Len())
+	if len(tracker.ends) != len(msgs) {
+		t.Fatalf("a truncation after the end left %d messages", len(tracker.ends))
 	}
 	tracker.Truncate(2)
 	other := []*furl.Message{text(furl.RoleUser, "retry_write"), message(furl.RoleAssistant, call("c1", "Read", `{"limit":200000,"file_path":"store/store.go"}`)), message(furl.RoleTool, result("c1", "s.db.Write"))}
@@ -221,7 +221,7 @@ func TestTruncate(t *testing.T) {
 		t.Errorf("the earlier reply changed\nfrom %s\n  to %s", was, now)
 	}
 	tracker.Truncate(-1)
-	if r := tracker.Reply(reply()...); tracker.Len() != 0 || len(r.Refs)+len(r.Lines)+len(r.Repeats) != 0 {
+	if r := tracker.Reply(reply()...); len(tracker.ends) != 0 || len(r.Refs)+len(r.Lines)+len(r.Repeats) != 0 {
 		t.Errorf("a path without messages has %+v", *r)
 	}
 }

@@ -22,9 +22,6 @@ type Tracker struct {
 	ends []int    // length of done after each message
 }
 
-// Len returns the number of messages on the path.
-func (t *Tracker) Len() int { return len(t.ends) }
-
 // Add appends a message to the path.
 func (t *Tracker) Add(m *furl.Message) {
 	t.init()

@@ -59,7 +59,7 @@ type Hidden struct {
 }
 
 // setPlan describes the plan of a request.
-func (o *Outcome) setPlan(f *session.Fit) {
+func (o *Outcome) setPlan(f *policy.Fit) {
 	o.Limit = f.Budget.Room()
 	for _, st := range f.Plan.Steps {
 		o.Steps = append(o.Steps, Step{st.Stage, st.Skipped, st.Hidden, st.Before, st.After})

@@ -108,8 +108,24 @@ func holdBack(rec *transcript.Recording) {
 
 // heldBack returns how many records are before the newest exchange, and before the last
 // message if there is no exchange after it. What follows an exchange may be incomplete:
-// agents write replies in parts, and Codex writes the usage after the reply.
+// agents write replies in parts, and Codex writes the usage after the reply. It is 0 if no
+// reply is among them: a gateway may have yet to record the request, and without a reply
+// its session is not known for the same.
 func heldBack(records []furl.Record) int {
+	last := lastComplete(records)
+	if !slices.ContainsFunc(records[:last], isReply) {
+		return 0
+	}
+	return last
+}
+
+func isReply(r furl.Record) bool {
+	m, ok := r.Body.(*furl.Message)
+	return ok && m.Role == furl.RoleAssistant
+}
+
+// lastComplete returns how many records are before what may be incomplete.
+func lastComplete(records []furl.Record) int {
 	last := 0
 	for i := len(records) - 1; i >= 0; i-- {
 		switch records[i].Body.(type) {

@@ -15,4 +15,4 @@ var license string
 var library string
 
 // Script defines the global htmx. It begins with the license.
-var Script = "/*\nhtmx " + Version + "\n" + license + "*/\n" + library
+func Script() string { return "/*\nhtmx " + Version + "\n" + license + "*/\n" + library }

@@ -39,7 +39,7 @@ func TestFilesArePinned(t *testing.T) {
 
 // The script begins with the license, which does not end the comment that it is in.
 func TestScriptHasTheLicense(t *testing.T) {
-	if !strings.HasPrefix(Script, "/*\nhtmx "+Version+"\n") || strings.Contains(license, "*/") || !strings.Contains(license, "Permission to use") {
+	if !strings.HasPrefix(Script(), "/*\nhtmx "+Version+"\n") || strings.Contains(license, "*/") || !strings.Contains(license, "Permission to use") {
 		t.Error("the license is missing, or ends its comment")
 	}
 }

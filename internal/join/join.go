@@ -30,12 +30,6 @@ type Result struct {
 	Newest time.Time
 }
 
-// Compare reports how many replies of a recording a session has.
-func Compare(session, recording *furl.Log) Result {
-	j := newJoiner(session, recording)
-	return j.result
-}
-
 // Add appends to the session what only the recording has. The current branch of the
 // session stays, unless the recording continues it or was continued later.
 func Add(session, recording *furl.Log) Result {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/internal/join"
-	"github.com/furlhq/furl/internal/recordings"
 	"github.com/furlhq/furl/transcript"
 )
 

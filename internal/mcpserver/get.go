@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -123,35 +122,4 @@ func textOf(b *furl.Block) string {
 		return string(b.Args)
 	}
 	return b.Text
-}
-
-type pinInput struct {
-	Handle string `json:"handle" jsonschema:"From a search result, such as furl:ID/12.0. Without ID: of the current session."`
-	Unpin  bool   `json:"unpin,omitempty" jsonschema:"Let policies hide it again."`
-}
-
-func (s *Server) pin(ctx context.Context, req *mcp.CallToolRequest, in pinInput) ([]string, error) {
-	h, err := s.handle(ctx, req.Session, in.Handle)
-	if err != nil {
-		return nil, err
-	}
-	one, err := s.all.Open(ctx, h.Session)
-	if err != nil {
-		return nil, s.failure("opening the session", err)
-	}
-	spans, err := one.Spans(h.String())
-	if err != nil {
-		return nil, missing(furl.ErrNotOnPath, "unknown handle %.80q: the session has no such message; %s gives handles", h.String(), recalltext.ToolSearch)
-	}
-	hold, done := furl.Pin, "Pinned"
-	if in.Unpin {
-		hold, done = furl.Release, "Unpinned"
-	}
-	if err := one.Hold(ctx, hold, spans...); err != nil {
-		if errors.Is(err, furl.ErrNotOnPath) {
-			return nil, fmt.Errorf("%s is on another branch of the session: only messages of the current branch can be pinned", h)
-		}
-		return nil, s.failure("pinning", err)
-	}
-	return []string{fmt.Sprintf("%s %s.", done, h)}, nil
 }

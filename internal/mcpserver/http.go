@@ -1,9 +1,11 @@
 package mcpserver
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -12,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/furlhq/furl/internal/origin"
@@ -74,6 +77,22 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 		if r.URL.Path != Path {
 			http.NotFound(w, r)
 			return
+		}
+		if r.Method == http.MethodPost {
+			body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+			if err != nil {
+				return // the client has left
+			}
+			if id := inexactID(body); id != nil && len(body) <= maxBody {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = w.Write(refusalOf(id, jsonrpc.CodeInvalidRequest, inexactReason))
+				return
+			}
+			r.Body = struct {
+				io.Reader
+				io.Closer
+			}{bytes.NewReader(body), r.Body} // serve refuses one that is too long
 		}
 		serve.ServeHTTP(w, r)
 	})

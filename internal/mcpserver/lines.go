@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
+	"strconv"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -75,10 +77,10 @@ func (l *lines) next() (long bool, err error) {
 func (l *lines) check(long bool) []byte {
 	const parse, invalid = jsonrpc.CodeParseError, jsonrpc.CodeInvalidRequest
 	if long {
-		return refusalOf(invalid, "message is longer than 1 MB")
+		return refusalOf(nil, invalid, "message is longer than 1 MB")
 	}
 	if !json.Valid(l.line) {
-		return refusalOf(parse, "line is not JSON: send each message on one line")
+		return refusalOf(nil, parse, "line is not JSON: send each message on one line")
 	}
 	text := bytes.TrimSpace(l.line)
 	if text[0] != '[' {
@@ -87,11 +89,11 @@ func (l *lines) check(long bool) []byte {
 	var batch []json.RawMessage
 	switch err := json.Unmarshal(text, &batch); {
 	case err != nil:
-		return refusalOf(parse, "line is not JSON: send each message on one line")
+		return refusalOf(nil, parse, "line is not JSON: send each message on one line")
 	case !l.batches:
-		return refusalOf(invalid, "batches are not supported since revision 2025-06-18: send each message on one line")
+		return refusalOf(nil, invalid, "batches are not supported since revision 2025-06-18: send each message on one line")
 	case len(batch) == 0:
-		return refusalOf(invalid, "empty batch")
+		return refusalOf(nil, invalid, "empty batch")
 	}
 	for _, one := range batch {
 		if refusal := l.checkOne(one); refusal != nil {
@@ -104,7 +106,10 @@ func (l *lines) check(long bool) []byte {
 func (l *lines) checkOne(text []byte) []byte {
 	message, err := jsonrpc.DecodeMessage(text)
 	if err != nil {
-		return refusalOf(jsonrpc.CodeInvalidRequest, "line is not a JSON-RPC 2.0 message")
+		return refusalOf(nil, jsonrpc.CodeInvalidRequest, "line is not a JSON-RPC 2.0 message")
+	}
+	if id := inexactID(text); id != nil {
+		return refusalOf(id, jsonrpc.CodeInvalidRequest, inexactReason)
 	}
 	if req, ok := message.(*jsonrpc.Request); ok && req.Method == "initialize" {
 		var params struct {
@@ -115,9 +120,28 @@ func (l *lines) checkOne(text []byte) []byte {
 	return nil
 }
 
-// refusalOf returns the response to a message whose id is unknown.
-func refusalOf(code int, text string) []byte {
-	data, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": text}}) // no other types
+// inexactReason is why a request with an inexact id is refused.
+const inexactReason = "the id is a number that is no integer below 2^53: use a smaller number, or a string"
+
+// inexactID returns the id of a message if it is a number that the SDK would answer with
+// another one, because it keeps numbers as a float64 that it makes an int64. Otherwise nil.
+func inexactID(text []byte) json.RawMessage {
+	var message struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if err := json.Unmarshal(text, &message); err != nil || len(message.ID) == 0 || message.ID[0] != '-' && (message.ID[0] < '0' || message.ID[0] > '9') {
+		return nil
+	}
+	const exact = 1 << 53
+	if n, err := strconv.ParseFloat(string(message.ID), 64); err == nil && n == math.Trunc(n) && math.Abs(n) < exact {
+		return nil
+	}
+	return message.ID
+}
+
+// refusalOf returns the response to a message, whose id is nil if it is unknown.
+func refusalOf(id json.RawMessage, code int, text string) []byte {
+	data, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}}) // no other types
 	return append(data, '\n')
 }
 

@@ -3,6 +3,8 @@ package mcpserver
 import (
 	"bytes"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -36,6 +38,33 @@ func TestLines(t *testing.T) {
 		}
 		if n := strings.Count(out.String(), `"id":null`); n != tt.refused || n != strings.Count(out.String(), "\n") {
 			t.Errorf("%s: %d lines refused, want %d: %s", tt.name, n, tt.refused, out.String())
+		}
+	}
+}
+
+// The SDK would answer a request with an id that a float64 cannot hold with another id.
+func TestInexactIDs(t *testing.T) {
+	f := newFixture(t, Options{})
+	server := httptest.NewServer(f.server.Handler(HTTPOptions{}))
+	defer server.Close()
+	for id, refused := range map[string]bool{
+		"1": false, "-7": false, "0": false, `"99999999999999999999"`: false, "9007199254740991": false, "1e3": false,
+		"9007199254740993": true, "99999999999999999999": true, "1.5": true,
+	} {
+		line := `{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`
+		var out bytes.Buffer
+		got, err := io.ReadAll(newLines(io.NopCloser(strings.NewReader(line)), &out))
+		if err != nil || (len(got) == 0) != refused || refused != strings.Contains(out.String(), `"id":`+id+`,`) {
+			t.Errorf("id %s: %q, %s, %v", id, got, out.String(), err)
+		}
+		resp, err := http.Post(server.URL+Path, "application/json", strings.NewReader(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if refused != strings.Contains(string(text), inexactReason) || refused && !strings.Contains(string(text), `"id":`+id+`,`) {
+			t.Errorf("id %s by HTTP: status %d, %s", id, resp.StatusCode, text)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/readable"
 	"github.com/furlhq/furl/internal/recalltext"
 	"github.com/furlhq/furl/recall"
@@ -148,8 +149,13 @@ func (s *Server) fill(ctx context.Context, r recall.Request, l *list, limit int)
 // results, which only quote what other hits have. Agents put the server's name before a
 // tool's.
 func isRecall(tool string) bool {
-	for _, name := range []string{recalltext.ToolSearch, recalltext.ToolGet, toolList, toolStatus, toolPin} {
+	for _, name := range []string{recalltext.ToolSearch, recalltext.ToolGet, toolList, toolStatus} {
 		if strings.HasSuffix(tool, name) {
+			return true
+		}
+	}
+	for _, o := range operation.All() {
+		if o.On(operation.Model) && strings.HasSuffix(tool, toolPrefix+o.Name) {
 			return true
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/readable"
 	"github.com/furlhq/furl/internal/recalltext"
 	"github.com/furlhq/furl/recall"
@@ -39,6 +40,9 @@ type Options struct {
 	// Importing, if set, returns a sentence about recordings that are being
 	// imported, "" if there are none.
 	Importing func() string
+	// Operations are those that the client's model has as tools; see OperationsFor. If nil,
+	// those of DefaultOperations.
+	Operations []*operation.Operation
 	// Access, if set, is called before each call of a tool and each read of a resource. An
 	// error refuses it. The function that it returns is called afterwards with the session
 	// that was found, "" for none, and with nil or the error. That of a session or message
@@ -51,7 +55,7 @@ type Options struct {
 
 // Access is a call of a tool or a read of a resource.
 type Access struct {
-	// Action is what it does: read, search or change.
+	// Action is what it does: read, search, or what the audit log calls an operation.
 	Action string
 	// Name is that of the tool, or the address of the resource.
 	Name string
@@ -90,11 +94,16 @@ func New(all *session.Sessions, opts *Options) *Server {
 	if s.o.Importing == nil {
 		s.o.Importing = func() string { return "" }
 	}
+	if s.o.Operations == nil {
+		s.o.Operations, _ = OperationsFor(DefaultOperations()) // they exist
+	}
 	s.slots = make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0)))
 	s.searcher = recall.NewSearcher(all.Store(), &recall.SearcherOptions{Vectors: all.Options().Vectors, Log: s.log})
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "furl", Title: "furl", Version: cmp.Or(s.o.Version, "devel"), Description: "Search recorded agent sessions"},
 		&mcp.ServerOptions{
 			Instructions: instructions, CompletionHandler: s.complete,
+			// What the SDK marks as public by itself, a proxy may give to another user.
+			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 			//lint:ignore SA1019 clients of earlier revisions have roots
 			RootsListChangedHandler: s.roots.changed,
 			Capabilities:            &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{}},
@@ -235,11 +244,10 @@ func accessOf(req mcp.Request) (a Access, ok bool) {
 		if h, err := recall.ParseHandle(args.Handle); err == nil {
 			a.Session = string(h.Session)
 		}
-		switch p.Name {
-		case recalltext.ToolSearch:
+		if p.Name == recalltext.ToolSearch {
 			a.Action = "search"
-		case toolPin:
-			a.Action = "change"
+		} else if o := operationOf(p.Name); o != nil {
+			a.Action = string(o.Audit)
 		}
 		return a, p.Name != ""
 	case *mcp.ReadResourceParams:

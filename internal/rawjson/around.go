@@ -5,22 +5,20 @@ import (
 	"slices"
 )
 
-// FieldsAround reads the fields of an object without the bytes between two
-// offsets, which may be nearly all of it: values in a list, or one value.
-// Adding shift to an offset of the reader gives the offset in the object: it
-// is 0 before the gap. Of a truncated object it reads the part that exists.
-func FieldsAround(obj []byte, from, to int, field func(name string, r *Reader, shift int)) {
-	if from < 0 || from > to || to > len(obj) {
+// FieldsAround reads the fields of an object except the one that contains the
+// bytes of gap, which it skips: values in a list, or one value. They may be
+// nearly all of the object. Of a truncated object it reads the part that exists.
+func FieldsAround(obj []byte, gap Span, field func(name string, value Span)) {
+	if gap.Start < 0 || gap.Start > gap.End || gap.End > len(obj) {
 		return
 	}
-	rest := slices.Concat(obj[:from], []byte{'0'}, obj[to:]) // a number replaces the values
-	r := NewReader(rest)
+	r := NewReader(obj)
+	r.gap = gap
 	for key := range r.Fields() {
-		shift := 0
-		if r.Offset() > from {
-			shift = to - from - 1
+		value := r.Skip()
+		if r.err == nil && (value.Start > gap.Start || value.End < gap.End) {
+			field(string(key), value)
 		}
-		field(string(key), r, shift)
 	}
 }
 

@@ -6,27 +6,34 @@ import (
 	"testing"
 )
 
-// Fields outside the gap are read, and an offset plus its shift is the offset
-// in the whole object.
+// All fields are read but the one with the gap, whatever it contains.
 func TestFieldsAround(t *testing.T) {
 	obj := `{"a":1,"list":[{"inside":true},{"a":9}],"b":[2,3]}`
 	from := strings.Index(obj, `{"inside"`)
 	to := strings.Index(obj, `],"b"`)
-	got := ""
-	FieldsAround([]byte(obj), from, to, func(name string, r *Reader, shift int) {
-		r.Kind() // moves to the value
-		at := r.Pos() + shift
-		got += fmt.Sprintf("%s=%c ", name, obj[at])
-	})
-	if want := "a=1 list=[ b=[ "; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	for _, gap := range [][2]int{{-1, 3}, {5, 4}, {3, len(obj) + 1}} {
-		FieldsAround([]byte(obj), gap[0], gap[1], func(name string, _ *Reader, _ int) {
-			t.Errorf("gap %v: field %s, want none", gap, name)
+	for _, test := range []struct {
+		obj  string
+		gap  Span
+		want string
+	}{
+		{obj, Span{from, to}, "a=1 b=[2,3] "},
+		{obj[:from] + strings.Repeat("[", to-from) + obj[to:], Span{from, to}, "a=1 b=[2,3] "},
+		{`{"a":"x", "b":2}`, Span{5, 8}, "b=2 "},
+		{`{"a":{"b":[1]},"b":[1]}`, Span{11, 12}, "b=[1] "},
+		{obj, Span{-1, 3}, ""},
+		{obj, Span{5, 4}, ""},
+		{obj, Span{3, len(obj) + 1}, ""},
+		{`{"a":[`, Span{6, 6}, ""},
+		{`{"a":1,"b":[`, Span{12, 12}, "a=1 "}, // truncated
+	} {
+		got := ""
+		FieldsAround([]byte(test.obj), test.gap, func(name string, value Span) {
+			got += fmt.Sprintf("%s=%s ", name, value.Of([]byte(test.obj)))
 		})
+		if got != test.want {
+			t.Errorf("%s without %v: got %q, want %q", test.obj, test.gap, got, test.want)
+		}
 	}
-	FieldsAround([]byte(`{"a":[`), 6, 6, func(string, *Reader, int) {}) // truncated: no panic
 }
 
 func TestAppendElement(t *testing.T) {

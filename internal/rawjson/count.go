@@ -1,6 +1,14 @@
 package rawjson
 
-import "bytes"
+import (
+	"bytes"
+	"hash/maphash"
+)
+
+var seed = maphash.MakeSeed()
+
+// Sum returns a hash of a value's bytes, to compare values that one process has seen.
+func Sum(value []byte) uint64 { return maphash.Bytes(seed, value) }
 
 // CountValues returns the number of objects, arrays, fields and elements in a
 // JSON text, or slightly more. It does not allocate or check the text.

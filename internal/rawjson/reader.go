@@ -13,7 +13,8 @@ type Reader struct {
 	b      []byte
 	pos    int
 	depth  int
-	nameAt int // start of the newest field name
+	nameAt int  // start of the newest field name
+	gap    Span // to be skipped as one value; empty: none
 	err    *Error
 
 	ambiguous string // see FieldsOf

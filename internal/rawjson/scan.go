@@ -111,6 +111,10 @@ func (r *Reader) skip() {
 		r.fail(r.pos, "expected a value, found the end")
 		return
 	}
+	if r.pos == r.gap.Start && r.gap.End > r.pos {
+		r.pos = r.gap.End
+		return
+	}
 	switch c := r.b[r.pos]; c {
 	case '"':
 		r.str()

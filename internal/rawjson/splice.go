@@ -1,7 +1,5 @@
 package rawjson
 
-import "slices"
-
 // Edit replaces the bytes of a span; an empty span inserts.
 type Edit struct {
 	Span
@@ -36,6 +34,9 @@ type Item struct {
 	// New contains the bytes of a new element, or the replacement of an old
 	// one. If nil, the old element is kept.
 	New []byte
+	// Edits change an old element that is kept. They count from its start. So
+	// the edits of all levels are applied at once, and nothing is copied twice.
+	Edits []Edit
 }
 
 // List returns the edits that turn an array with the elements elems into one
@@ -55,15 +56,10 @@ func List(inside Span, elems []Span, items []Item) []Edit {
 		if items[i].Index < 0 || items[i].New != nil {
 			changed++
 		}
+		changed += len(items[i].Edits)
 	}
-	edits := make([]Edit, 0, changed)
+	edits := make([]Edit, 0, 2*changed)
 	edit := func(start, end int, b []byte) {
-		// Adjacent edits are joined, so that they stay in order.
-		if n := len(edits); n > 0 && edits[n-1].End == start {
-			edits[n-1].End = end
-			edits[n-1].New = append(slices.Clip(edits[n-1].New), b...)
-			return
-		}
 		if start < end || len(b) > 0 {
 			edits = append(edits, Edit{Span{start, end}, b})
 		}
@@ -93,6 +89,10 @@ func List(inside Span, elems []Span, items []Item) []Edit {
 		}
 		if it.New != nil {
 			edit(e.Start, e.End, it.New)
+		} else {
+			for _, inner := range it.Edits {
+				edit(e.Start+inner.Start, e.Start+inner.End, inner.New)
+			}
 		}
 		at, next, comma = e.End, it.Index+1, true
 	}

@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -81,7 +82,7 @@ const hexDigits = "0123456789abcdef"
 // requires: the quote, the backslash and control characters; not HTML.
 // Invalid UTF-8 becomes U+FFFD. Equal strings give equal bytes.
 func AppendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
+	dst = append(slices.Grow(dst, len(s)+len(s)/16+2), '"') // some characters are escaped
 	from := 0
 	for i := 0; i < len(s); {
 		c := s[i]

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/furlhq/furl/internal/look"
 	"github.com/furlhq/furl/internal/numbers"
@@ -19,12 +20,14 @@ var pageText string
 //go:embed page.css
 var pageStyle string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"text":  Visible,
-	"line":  func(s string) string { return Line(s, 300) },
-	"role":  roleClass,
-	"words": func(n int, word string) string { return numbers.Count(n, word) },
-}).Parse(pageText))
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"text":  Visible,
+		"line":  func(s string) string { return Line(s, 300) },
+		"role":  roleClass,
+		"words": func(n int, word string) string { return numbers.Count(n, word) },
+	}).Parse(pageText))
+})
 
 // roleClass returns the style class of a role.
 func roleClass(who string) string {
@@ -67,14 +70,14 @@ func (s *Session) HTML(w io.Writer, step Step) error {
 	if s.View != nil {
 		t.Shown = len(s.View.Messages)
 	}
-	if err := page.ExecuteTemplate(out, "top", t); err != nil {
+	if err := page().ExecuteTemplate(out, "top", t); err != nil {
 		return err
 	}
 	entries, total := s.entries()
 	done := 0
 	for e := range entries {
 		if !e.empty() {
-			if err := page.ExecuteTemplate(out, "entry", &e); err != nil {
+			if err := page().ExecuteTemplate(out, "entry", &e); err != nil {
 				return err
 			}
 		}
@@ -84,7 +87,7 @@ func (s *Session) HTML(w io.Writer, step Step) error {
 			}
 		}
 	}
-	if err := page.ExecuteTemplate(out, "end", nil); err != nil {
+	if err := page().ExecuteTemplate(out, "end", nil); err != nil {
 		return err
 	}
 	return out.Flush()

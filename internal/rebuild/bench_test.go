@@ -20,7 +20,7 @@ func BenchmarkCut(b *testing.B) {
 		messages[i] = fmt.Sprintf(`{"role":"user","content":%q}`, strings.Repeat("words ", 330))
 	}
 	body := []byte(`{"model":"m","metadata":{"user_id":"user_1"},"system":"You help.","tools":[` + strings.Join(tools, ",") + `],"messages":[` + strings.Join(messages, ",") + `]}`)
-	elements, _ := scan(body, "messages", func(string, *rawjson.Reader, int) {})
+	elements, _ := scan(body, "messages", func(string, rawjson.Span) {})
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -13,6 +13,7 @@ type Parts struct {
 	Frame         []byte // encoded, see frame
 	System, Tools []byte // nil: the body has no such field
 	Elements      [][]byte
+	Sums          []uint64 // rawjson.Sum of the elements; nil: unknown
 	Separator     []byte
 	gaps          map[int][]byte // before an element, where it is not Separator
 	sum           uint32         // of the body
@@ -20,6 +21,18 @@ type Parts struct {
 
 // all returns the parts that are contents.
 func (p *Parts) all() [3][]byte { return [3][]byte{p.Frame, p.System, p.Tools} }
+
+// elementSums returns the hashes of the elements.
+func (p *Parts) elementSums() []uint64 {
+	if len(p.Sums) == len(p.Elements) {
+		return p.Sums
+	}
+	sums := make([]uint64, len(p.Elements))
+	for i, e := range p.Elements {
+		sums[i] = rawjson.Sum(e)
+	}
+	return sums
+}
 
 // Names of the fields with instructions. A request has one of them at most.
 var systemNames = []string{"system", "instructions"}
@@ -54,13 +67,7 @@ func Cut(body []byte, list string, elements []rawjson.Span, separator []byte) *P
 			holes = append(holes, hole{kind, span})
 		}
 	}
-	field := func(name string, r *rawjson.Reader, shift int) {
-		skip := func() rawjson.Span {
-			r.Kind() // moves to the value
-			s := r.Skip()
-			return rawjson.Span{Start: s.Start + shift, End: s.End + shift}
-		}
-		span := skip()
+	field := func(name string, span rawjson.Span) {
 		if name == systemNames[0] || name == systemNames[1] {
 			take(holeSystem, &p.System, span, nil)
 			return
@@ -77,7 +84,7 @@ func Cut(body []byte, list string, elements []rawjson.Span, separator []byte) *P
 			return nil
 		}
 	} else {
-		rawjson.FieldsAround(body, elements[0].Start, elements[len(elements)-1].End, field)
+		rawjson.FieldsAround(body, rawjson.Span{Start: elements[0].Start, End: elements[len(elements)-1].End}, field)
 	}
 	if len(elements) > maxElements {
 		elements = nil // a part of the frame
@@ -96,7 +103,7 @@ func Cut(body []byte, list string, elements []rawjson.Span, separator []byte) *P
 }
 
 // scan reads a body whose messages are not known.
-func scan(body []byte, list string, field func(string, *rawjson.Reader, int)) (elements []rawjson.Span, ok bool) {
+func scan(body []byte, list string, field func(string, rawjson.Span)) (elements []rawjson.Span, ok bool) {
 	r := rawjson.NewReader(body)
 	if r.Kind() != '{' {
 		return nil, false
@@ -104,7 +111,7 @@ func scan(body []byte, list string, field func(string, *rawjson.Reader, int)) (e
 	found := false
 	for key := range r.Fields() {
 		if string(key) != list || found {
-			field(string(key), r, 0)
+			field(string(key), r.Skip())
 			continue
 		}
 		found = true

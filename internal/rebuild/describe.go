@@ -3,11 +3,11 @@ package rebuild
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/maphash"
 	"math"
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -41,10 +41,8 @@ type known struct {
 	origins []furl.Seq // the message of the log that an element is, or is a patch of; 0: none
 }
 
-var seed = maphash.MakeSeed()
-
 func (k *known) add(element []byte, origin furl.Seq) {
-	k.sums = append(k.sums, maphash.Bytes(seed, element))
+	k.sums = append(k.sums, rawjson.Sum(element))
 	k.origins = append(k.origins, origin)
 }
 
@@ -196,18 +194,17 @@ func (d *describer) patches(w *writer, received, sent *Parts) {
 // list describes the elements of a list by those of an earlier one, of the
 // client's, and of the log.
 func (d *describer) list(w *writer, p *Parts, was, received *known, bodies [][]byte) *known {
-	l := &lister{d: d, w: w, bodies: bodies, now: &known{sums: make([]uint64, 0, len(p.Elements)), origins: make([]furl.Seq, 0, len(p.Elements))}}
+	l := &lister{d: d, w: w, bodies: bodies, now: &known{sums: p.elementSums(), origins: make([]furl.Seq, 0, len(p.Elements))}}
 	l.was.known, l.received.known = was, received
 	for i, e := range p.Elements {
 		if gap, ok := p.gaps[i]; ok {
 			w.gap(gap)
 		}
-		sum := maphash.Bytes(seed, e)
-		origin, ok := l.whole(sum, e)
+		origin, ok := l.whole(l.now.sums[i], e)
 		if !ok {
 			origin = l.changed(e)
 		}
-		l.now.sums, l.now.origins = append(l.now.sums, sum), append(l.now.origins, origin)
+		l.now.origins = append(l.now.origins, origin)
 	}
 	return l.now
 }
@@ -225,8 +222,13 @@ type lister struct {
 type cursor struct {
 	*known
 	at     int
-	places map[uint64]int
+	places map[uint64]int // made after some searches without it
+	missed int
 }
+
+// maxSearches is how many elements are searched for in a list one after the other. Usually few
+// elements are not where they are expected.
+const maxSearches = 16
 
 // find returns the index of an element, -1 if the list does not have it.
 func (c *cursor) find(sum uint64) int {
@@ -237,14 +239,20 @@ func (c *cursor) find(sum uint64) int {
 		c.at++
 		return c.at - 1
 	}
-	if c.places == nil {
-		c.places = c.known.places()
+	i := -1
+	if c.missed++; c.missed <= maxSearches {
+		i = slices.Index(c.sums, sum)
+	} else {
+		if c.places == nil {
+			c.places = c.known.places()
+		}
+		if at, ok := c.places[sum]; ok {
+			i = at
+		}
 	}
-	i, ok := c.places[sum]
-	if !ok {
-		return -1
+	if i >= 0 {
+		c.at = i + 1
 	}
-	c.at = i + 1
 	return i
 }
 
@@ -404,7 +412,7 @@ func (d *describer) messages() map[uint64]furl.Seq {
 	for seq := from + 1; seq < d.at && seq <= furl.Seq(len(d.log)); seq++ {
 		if raw := d.log.message(seq); raw != nil {
 			d.fresh = append(d.fresh, seq)
-			d.sums[maphash.Bytes(seed, raw)] = seq
+			d.sums[rawjson.Sum(raw)] = seq
 		} else if _, ok := d.log[seq-1].Body.(*furl.Reduction); ok {
 			d.reductions = append(d.reductions, seq)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/furlhq/furl/internal/browsertest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
 	"github.com/furlhq/furl/replay"
 )
 
@@ -422,7 +422,7 @@ func TestBrowserDenseScreen(t *testing.T) {
 // Without its script the page has all numbers, in texts, bars and tables, and
 // says that the charts need the script.
 func TestBrowserWithoutScript(t *testing.T) {
-	page := strings.Replace(render(t, sample(4, 60)), "<script>"+script+"</script>", "", 1)
+	page := strings.Replace(render(t, sample(4, 60)), "<script>"+script()+"</script>", "", 1)
 	b := browsertest.Open(t, []byte(page))
 	if n := browsertest.Eval[int](b, `[...document.querySelectorAll('.chart')].filter(c => c.offsetParent).length`); n != 4 {
 		t.Errorf("%d of 4 recordings are shown", n)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/furlhq/furl/internal/browsertest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
 	"github.com/furlhq/furl/replay"
 )
 

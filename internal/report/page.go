@@ -90,8 +90,8 @@ type matrixCell struct{ Text, Class string }
 func newPage(rep *replay.Report) *page {
 	p := &page{
 		CSP:     policyHeader(),
-		Style:   template.CSS(style),
-		Script:  template.JS(script),
+		Style:   template.CSS(style()),
+		Script:  template.JS(script()),
 		Title:   "furl replay",
 		Columns: measures,
 		Notes:   notes(rep.Notes, maxNotes),

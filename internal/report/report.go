@@ -19,6 +19,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/furlhq/furl/internal/look"
 	"github.com/furlhq/furl/internal/uplot"
@@ -29,22 +30,26 @@ import (
 var files embed.FS
 
 var (
-	style  = look.Style + "\n" + Style + "\n" + read("page/page.css")
-	script = Script + "\n" + read("page/page.js")
-	pages  = template.Must(template.New("").Funcs(template.FuncMap{
-		"dict":    dict,
-		"columns": func() []column { return measures },
-	}).ParseFS(files, "page/*.tmpl"))
+	style  = sync.OnceValue(func() string { return look.Style + "\n" + Style() + "\n" + read("page/page.css") })
+	script = sync.OnceValue(func() string { return Script() + "\n" + read("page/page.js") })
+	pages  = sync.OnceValue(func() *template.Template {
+		return template.Must(template.New("").Funcs(template.FuncMap{
+			"dict":    dict,
+			"columns": func() []column { return measures },
+		}).ParseFS(files, "page/*.tmpl"))
+	})
 )
 
-// Style is the style sheet of charts and their tables. It follows look.Style.
-var Style = uplot.Style + "\n" + read("page/charts.css")
+// Style returns the style sheet of charts and their tables. It follows look.Style.
+func Style() string { return uplot.Style + "\n" + read("page/charts.css") }
 
-// Script draws charts and makes their tables sortable, in a page that has a Part. It is a
-// classic script, to be run after the page's elements are there.
-var Script = strings.Join([]string{
-	strings.TrimSpace(uplot.Script), read("page/plot.js"), read("page/timeline.js"), read("page/scatter.js"), read("page/tables.js"),
-}, "\n")
+// Script returns a script that draws charts and makes their tables sortable, in a page that
+// has a Part. It is a classic script, to be run after the page's elements are there.
+func Script() string {
+	return strings.Join([]string{
+		strings.TrimSpace(uplot.Script()), read("page/plot.js"), read("page/timeline.js"), read("page/scatter.js"), read("page/tables.js"),
+	}, "\n")
+}
 
 // Part writes what a page shows of a replay: the outcome, bars, charts and measures, and how
 // they are measured. Its headings start at the second level. It only fails if w does.
@@ -53,7 +58,7 @@ func Part(w io.Writer, rep *replay.Report) error {
 	for i := range p.Panels {
 		p.Panels[i].Headline.Part = true
 	}
-	if err := pages.ExecuteTemplate(w, "part", p); err != nil {
+	if err := pages().ExecuteTemplate(w, "part", p); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
@@ -67,7 +72,7 @@ func HTML(w io.Writer, rep *replay.Report) error {
 		rep = new(replay.Report)
 	}
 	b := bufio.NewWriterSize(w, 1<<16)
-	if err := pages.ExecuteTemplate(b, "page.tmpl", newPage(rep)); err != nil {
+	if err := pages().ExecuteTemplate(b, "page.tmpl", newPage(rep)); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	if err := b.Flush(); err != nil {
@@ -96,7 +101,7 @@ func read(name string) string {
 // policyHeader is the content security policy. It allows only the page's style
 // and script, by their hashes.
 func policyHeader() string {
-	return "default-src 'none'; style-src " + hash(style) + "; script-src " + hash(script) +
+	return "default-src 'none'; style-src " + hash(style()) + "; script-src " + hash(script()) +
 		"; base-uri 'none'; form-action 'none'"
 }
 

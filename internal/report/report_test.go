@@ -338,11 +338,11 @@ func assertInert(t *testing.T, page string) {
 			case atom.Script:
 				if attr(n, "type") == "application/json" { // not run
 					assertInertData(t, n.FirstChild.Data)
-				} else if scripts++; n.FirstChild.Data != script {
+				} else if scripts++; n.FirstChild.Data != script() {
 					t.Errorf("a script that is not the page's: %.100q", n.FirstChild.Data)
 				}
 			case atom.Style:
-				if styles++; n.FirstChild.Data != style {
+				if styles++; n.FirstChild.Data != style() {
 					t.Errorf("a style that is not the page's: %.100q", n.FirstChild.Data)
 				}
 			}
@@ -454,7 +454,7 @@ func TestAnyReport(t *testing.T) {
 		if err := HTML(&b, rep); err != nil {
 			rt.Fatal(err)
 		}
-		if page := strings.Replace(b.String(), script, "", 1); strings.Contains(page, "NaN") || strings.Contains(page, "Inf") || !strings.HasSuffix(strings.TrimSpace(page), "</html>") {
+		if page := strings.Replace(b.String(), script(), "", 1); strings.Contains(page, "NaN") || strings.Contains(page, "Inf") || !strings.HasSuffix(strings.TrimSpace(page), "</html>") {
 			rt.Fatal("the page is not whole, or has text that is not a number")
 		}
 		assertInert(t, b.String())

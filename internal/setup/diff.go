@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/unidiff"
 	"github.com/tailscale/hujson"
 )
@@ -207,8 +207,8 @@ func (f *File) maskTOML(data []byte) (spans []span) {
 }
 
 var (
-	commentPlace = regexp.MustCompile(`#[^\n]*`)
-	yamlLine     = regexp.MustCompile(`^(\s*(?:- +)*)([\w.-]+):(\s+(.*?))?(\r?)$`)
+	commentPlace = lazyregexp.New(`#[^\n]*`)
+	yamlLine     = lazyregexp.New(`^(\s*(?:- +)*)([\w.-]+):(\s+(.*?))?(\r?)$`)
 )
 
 func (f *File) maskYAML(data []byte) []byte {
@@ -259,7 +259,7 @@ func secretWord(word string) bool {
 	return len(word) >= 40 && !strings.ContainsAny(word, "/ ") || len(word) >= 14 && strings.ContainsAny(word, "0123456789") && !strings.ContainsAny(word, "/ ")
 }
 
-var word = regexp.MustCompile(`[^\s"'=:,]+`)
+var word = lazyregexp.New(`[^\s"'=:,]+`)
 
 // maskComments hides words in comments that may be credentials, and all that follows
 // "=" or ":".

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/furlhq/furl/internal/lazyregexp"
 )
 
 // jsonLanguage is JSON with comments and trailing commas.
@@ -37,7 +38,7 @@ func decodeJSON(data []byte) (tree any, err error) {
 	return tree, err
 }
 
-var hujsonPlace = regexp.MustCompile(`^hujson: line (\d+), column \d+: `)
+var hujsonPlace = lazyregexp.New(`^hujson: line (\d+), column \d+: `)
 
 // parseJSON parses an object with comments.
 func parseJSON(data []byte) (hujson.Value, error) {

@@ -37,10 +37,11 @@ type Plan struct {
 	// Notes are what the user must know or do.
 	Notes []string
 
-	name   string
-	folder string // of the records
-	record *record
-	undo   bool
+	name    string
+	folder  string // of the records
+	record  *record
+	planned []byte // the text of the record when the plan was made; nil: there was none
+	undo    bool
 }
 
 // File is a change of one file.
@@ -80,11 +81,11 @@ const maxFile = 64 << 20
 // New plans the setup of an agent. Folder is where records and backups of setups are
 // kept. If the agent is set up already, the plan replaces that setup.
 func New(folder string, c agents.Client, o *Options) (*Plan, error) {
-	p := &Plan{name: c.Name, folder: folder, record: &record{Agent: c.Name}}
-	old, err := readRecord(folder, c.Name)
+	old, text, err := readRecord(folder, c.Name)
 	if err != nil {
 		return nil, err
 	}
+	p := &Plan{name: c.Name, folder: folder, record: &record{Agent: c.Name}, planned: text}
 	done := map[string]bool{}
 	for _, configured := range c.Files {
 		path := configured.Path()

@@ -33,20 +33,21 @@ type fileRecord struct {
 
 func recordName(folder, name string) string { return filepath.Join(folder, name+".json") }
 
-// readRecord reads the record of a setup. If there is none, it is empty.
-func readRecord(folder, name string) (*record, error) {
-	r := &record{Agent: name}
-	data, err := os.ReadFile(recordName(folder, name))
+// readRecord reads the record of a setup, also as the text of its file. If there is none,
+// both are empty.
+func readRecord(folder, name string) (r *record, text []byte, err error) {
+	r = &record{Agent: name}
+	text, err = os.ReadFile(recordName(folder, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
+		return r, nil, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(data, r)
+		err = json.Unmarshal(text, r)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the record of the setup: %s: %w", recordName(folder, name), err)
+		return nil, nil, fmt.Errorf("read the record of the setup: %s: %w", recordName(folder, name), err)
 	}
-	return r, nil
+	return r, text, nil
 }
 
 // Done returns the names of the setups that were made.
@@ -127,11 +128,11 @@ func onlyBraces(data []byte) bool {
 
 // Undo plans to undo a setup. The plan has no files if there is none.
 func Undo(folder, name string) (*Plan, error) {
-	r, err := readRecord(folder, name)
+	r, text, err := readRecord(folder, name)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{name: name, folder: folder, record: r, undo: true}
+	p := &Plan{name: name, folder: folder, record: r, planned: text, undo: true}
 	for _, done := range r.Files {
 		f, err := openFile(done.Path)
 		if err != nil {

@@ -27,11 +27,11 @@ var ErrNoService = errors.New("furl has service files for Linux (systemd) and ma
 
 // Service plans to install the service file.
 func Service(folder string, o *ServiceOptions) (*Plan, error) {
-	path, text, err := serviceFile(o)
+	path, unit, err := serviceFile(o)
 	if err != nil {
 		return nil, err
 	}
-	old, err := readRecord(folder, ServiceName)
+	old, text, err := readRecord(folder, ServiceName)
 	if err != nil {
 		return nil, err
 	}
@@ -46,8 +46,8 @@ func Service(folder string, o *ServiceOptions) (*Plan, error) {
 	if err := f.reset(folder, old); err != nil {
 		return nil, err
 	}
-	f.After = []byte(text)
-	return &Plan{name: ServiceName, folder: folder, record: &record{Agent: ServiceName}, Files: []File{*f}}, nil
+	f.After = []byte(unit)
+	return &Plan{name: ServiceName, folder: folder, record: &record{Agent: ServiceName}, planned: text, Files: []File{*f}}, nil
 }
 
 // ServiceCommands returns the commands that start the service after its file was

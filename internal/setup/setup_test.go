@@ -11,9 +11,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/dev/needs"
 )
 
 var options = Options{URL: "http://127.0.0.1:7410", Command: []string{"/opt/my tools/furl", "mcp", "--follow"}}
@@ -158,6 +160,54 @@ func contents(path string) (list [][]byte) {
 	return append(list, []byte{}, []byte("\n"), nil)
 }
 
+// Setups that are planned from the same files at the same time are made one after the
+// other: a plan that another one has overtaken changes nothing. Undoing puts the files back.
+func TestConcurrent(t *testing.T) {
+	folder := home(t)
+	path := filepath.Join(os.Getenv("HOME"), ".codex", "config.toml")
+	before := []byte(files[".codex/config.toml"][0])
+	write(t, path, before)
+	second := options
+	second.Parts = []agents.Part{agents.PartMCP}
+	var wait sync.WaitGroup
+	for i := range 12 {
+		o := options
+		if i%2 == 1 {
+			o = second
+		}
+		wait.Go(func() {
+			for {
+				p, err := New(folder, client(t, "codex"), &o)
+				if err == nil {
+					err = p.Apply()
+				}
+				if err == nil {
+					return
+				}
+				if !errors.Is(err, ErrChanged) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	stale, err := New(folder, client(t, "codex"), &options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	undo(t, folder, "codex")
+	if got := read(t, path); !bytes.Equal(got, before) {
+		t.Errorf("after undo:\n%s", got)
+	}
+	if err := stale.Apply(); !errors.Is(err, ErrChanged) {
+		t.Errorf("apply a plan that another process has overtaken: %v", err)
+	}
+	if got := read(t, path); !bytes.Equal(got, before) {
+		t.Errorf("after a plan that was refused:\n%s", got)
+	}
+}
+
 // Undoing a setup puts back each file to the byte, and a setup changes no other value.
 func TestUndo(t *testing.T) {
 	for _, name := range agents.ClientNames() {
@@ -200,7 +250,7 @@ func TestUndo(t *testing.T) {
 					if got := read(t, path); !bytes.Equal(got, data) || (got == nil) != (data == nil) {
 						t.Errorf("after undo:\n%q, want\n%q", got, data)
 					}
-					if left, _ := os.ReadDir(filepath.Dir(folder)); len(left) > 0 {
+					if left, _ := os.ReadDir(filepath.Dir(folder)); len(left) > 1 || left[0].Name() != filepath.Base(LockName(folder)) {
 						t.Errorf("the data folder has %v", left)
 					}
 				}
@@ -486,9 +536,7 @@ func TestLink(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(target, path); err != nil {
-		t.Skip(err)
-	}
+	needs.Symlink(t, target, path)
 	apply(t, folder, "gemini", options)
 	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSymlink == 0 || !bytes.Contains(read(t, target), []byte("furl")) {
 		t.Errorf("%v %v: the target has %s", info, err, read(t, target))

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/furlhq/furl/internal/lazyregexp"
 )
 
 // tomlLanguage is TOML.
@@ -213,7 +214,7 @@ func valueEnd(data []byte, at int) int {
 	return len(bytes.TrimRight(data, " \t\r"))
 }
 
-var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var bareKey = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
 func tomlKey(path ...string) string {
 	words := slices.Clone(path)

@@ -9,10 +9,32 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/furlhq/furl/internal/filelock"
 )
 
-// Apply makes the changes. Backups and the record are written first.
-func (p *Plan) Apply() error {
+// ErrChanged is wrapped by the error of a plan that no longer fits, because a file or the
+// record of the setup was changed after the plan was made.
+var ErrChanged = errors.New("another program changed it meanwhile: run the command again")
+
+// LockName returns the name of the file that processes lock while they apply a plan.
+func LockName(folder string) string { return folder + ".lock" }
+
+// Apply makes the changes. Backups and the record are written first. Other processes that
+// apply a plan wait. If the files or the record are not those of the plan any more, nothing
+// is changed, and the error wraps ErrChanged.
+func (p *Plan) Apply() (err error) {
+	if err := os.MkdirAll(filepath.Dir(p.folder), 0o700); err != nil {
+		return err
+	}
+	unlock, err := filelock.Lock(LockName(p.folder))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if err := p.current(); err != nil {
+		return err
+	}
 	if !p.undo {
 		if err := p.save(); err != nil {
 			return fmt.Errorf("keep a backup: %w", err)
@@ -25,6 +47,23 @@ func (p *Plan) Apply() error {
 	}
 	if p.undo || len(p.record.Files) == 0 {
 		return p.forget()
+	}
+	return nil
+}
+
+// current reports whether the record and the files are as they were when the plan was made.
+func (p *Plan) current() error {
+	_, text, err := readRecord(p.folder, p.name)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(text, p.planned) {
+		return fmt.Errorf("the setup of %s: %w", p.name, ErrChanged)
+	}
+	for i := range p.Files {
+		if err := p.Files[i].current(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -107,18 +146,27 @@ func missingFolders(dir string) (missing []string) {
 	}
 }
 
-// write makes the change of one file.
-func (f *File) write() error {
-	if !f.differs() {
-		return nil
-	}
+// current reports whether the file is as it was when the plan was made.
+func (f *File) current() error {
 	now, err := os.ReadFile(f.target)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !f.Exists:
 	case err != nil:
 		return fmt.Errorf("write %s: %w", f.Path, err)
 	case !f.Exists || !bytes.Equal(now, f.Before):
-		return fmt.Errorf("write %s: another program changed it meanwhile: run the command again", f.Path)
+		return fmt.Errorf("write %s: %w", f.Path, ErrChanged)
+	}
+	return nil
+}
+
+// write makes the change of one file.
+func (f *File) write() error {
+	if !f.differs() {
+		return nil
+	}
+	// Agents write their files at any time, without furl's lock.
+	if err := f.current(); err != nil {
+		return err
 	}
 	if f.Remove {
 		return os.Remove(f.target)

@@ -4,17 +4,18 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/furlhq/furl/internal/lazyregexp"
 )
 
 // yamlLanguage is YAML. Only what setups need can be edited: keys of the root,
 // elements of lists, and single values.
 type yamlLanguage struct{}
 
-var yamlPlace = regexp.MustCompile(`^yaml: (?:unmarshal errors:\s*)?(line \d+: )?`)
+var yamlPlace = lazyregexp.New(`^yaml: (?:unmarshal errors:\s*)?(line \d+: )?`)
 
 func (yamlLanguage) decode(data []byte) (any, error) {
 	var tree any

@@ -14,10 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/furlhq/furl/internal/lazyregexp"
 )
 
 const (
@@ -67,7 +68,7 @@ func parse(name string, data []byte) (*yaml.Node, error) {
 }
 
 // parserError is how the YAML parser writes an error.
-var parserError = regexp.MustCompile(`^(?:yaml: )?(?:line ([0-9]+): )?(.*)`)
+var parserError = lazyregexp.New(`^(?:yaml: )?(?:line ([0-9]+): )?(.*)`)
 
 // textAndLine returns the text of an error of the YAML parser and its line, 0 if
 // it names none.

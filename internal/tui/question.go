@@ -28,6 +28,7 @@ type question struct {
 	ask      asked
 	selected int
 	scroll   int       // the first line of the body that is shown
+	seen     bool      // the end of the body was shown
 	lastKey  time.Time // of the last key, or when the question appeared
 	ready    bool      // lastKey was long enough ago at a key
 	typing   bool      // the user was typing when the question appeared
@@ -171,6 +172,10 @@ func (m *model) questionKey(msg tea.KeyPressMsg) tea.Cmd {
 		q.scroll = max(0, q.scroll-page)
 	case "pgdown", "space":
 		q.scroll += page // bounded where it is drawn
+	case "home":
+		q.scroll = 0
+	case "end":
+		q.scroll = len(m.questionBody(q))
 	case "enter":
 		m.chooseOption(q, q.selected)
 	default:
@@ -184,9 +189,14 @@ func (m *model) questionKey(msg tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// chooseOption answers with an option, or asks for its text.
+// chooseOption answers with an option, or asks for its text. It scrolls if the user has not
+// seen yet what the option is about.
 func (m *model) chooseOption(q *question, i int) {
 	q.selected = i
+	if q.Options[i].AfterEnd && !q.seen {
+		q.scroll += max(1, m.questionRows(q)-1)
+		return
+	}
 	if !q.Options[i].Text {
 		m.answerQuestion(chat.Answer{Option: i}, nil)
 		return
@@ -231,14 +241,14 @@ func (m *model) questionBody(q *question) []string {
 	if q.Edit {
 		return nil
 	}
-	if body := strings.TrimRight(clean(headOf(q.Body, maxUnfoldText)), "\n"); body != "" {
+	if body := strings.TrimRight(clean(endsOf(q.Body, maxUnfoldText)), "\n"); body != "" {
 		q.body = indent(wrapPlain(body, m.width-2), "  ", "  ")
 	}
 	if q.Diff != "" {
 		if q.body != nil {
 			q.body = append(q.body, "")
 		}
-		q.body = append(q.body, indent(diffLines(headOf(q.Diff, maxUnfoldText), m.width-2), "  ", "  ")...)
+		q.body = append(q.body, indent(diffLines(endsOf(q.Diff, maxUnfoldText), m.width-2), "  ", "  ")...)
 	}
 	return q.body
 }
@@ -256,7 +266,22 @@ func (m *model) questionRows(q *question) int {
 	if n := len(m.questionBody(q)); n > rows {
 		rows-- // the position
 	}
+	if slices.ContainsFunc(q.Options, func(o chat.Option) bool { return o.AfterEnd }) {
+		return max(rows, 1) // else nobody could read to the end
+	}
 	return max(rows, 0)
+}
+
+// endsOf returns a text of at most about n bytes: a longer one without its middle.
+func endsOf(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	head, tail := headOf(s, n/2), s[len(s)-n/2:]
+	for len(tail) > 0 && tail[0]&0xc0 == 0x80 {
+		tail = tail[1:]
+	}
+	return head + fmt.Sprintf("\n[%d bytes are not shown]\n", len(s)-len(head)-len(tail)) + tail
 }
 
 // questionFrame draws the first question, in place of the input.
@@ -271,9 +296,11 @@ func (m *model) questionFrame() (lines []string, cursor *place) {
 	rows := m.questionRows(q)
 	if len(body) <= rows {
 		lines = append(lines, body...)
+		q.seen = true
 	} else {
 		q.scroll = max(0, min(q.scroll, len(body)-rows))
 		lines = append(lines, body[q.scroll:q.scroll+rows]...)
+		q.seen = q.seen || q.scroll+rows == len(body)
 		at := fmt.Sprintf("  lines %d to %d of %d %s PgUp and PgDn scroll", q.scroll+1, q.scroll+rows, len(body), m.signs.dot)
 		lines = append(lines, dim.Render(cut(at, m.width, "")))
 	}
@@ -287,9 +314,12 @@ func (m *model) questionFrame() (lines []string, cursor *place) {
 			hint = "Ctrl+S accepts, Esc cancels, Ctrl+X Ctrl+E opens your editor"
 		}
 	} else {
+		if !q.seen && q.Options[q.selected].AfterEnd {
+			hint = "Space scrolls and End shows the end, before Yes can be chosen; Esc cancels"
+		}
 		shown := q.Options
 		first := 0
-		if room := max(1, m.height-3); len(shown) > room { // keep the selected one visible
+		if room := max(1, m.height-2-len(lines)); len(shown) > room { // keep the selected one visible
 			first = max(0, min(q.selected-room/2, len(shown)-room))
 			shown = shown[first : first+room]
 		}

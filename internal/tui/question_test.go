@@ -157,3 +157,53 @@ func TestQuestionEdit(t *testing.T) {
 	tt.settle()
 	tt.shows("the question was canceled")
 }
+
+// A long command cannot be approved before its end and what furl says about it were shown,
+// in a window of any height. It can be refused at any time.
+func TestQuestionIsReadBeforeYes(t *testing.T) {
+	var command strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&command, "echo step %d\n", i+1)
+	}
+	q := chat.Question{Title: "Run a command?", Body: command.String() + "rm -rf build\n\nThe command has all rights.", Options: []chat.Option{
+		{Label: "Yes", Key: "y", AfterEnd: true}, {Label: "Yes, always", Key: "a", AfterEnd: true}, {Label: "No", Key: "n"},
+	}}
+	for _, height := range []int{6, 9, 20, 100} {
+		for _, key := range []string{"y", "a", "enter"} {
+			tt := newTester(t, newScript(asks(q)), 80, height)
+			tt.types("Go")
+			tt.keys("enter")
+			tt.shows("❯ Yes (y)")
+			tt.pause(time.Second)
+			for presses := 0; len(tt.m.questions) > 0; presses++ {
+				if presses > 70 {
+					t.Fatalf("height %d: %s never approves", height, key)
+				}
+				if !tt.m.questions[0].seen {
+					tt.lacks("The command has all rights.")
+				}
+				tt.keys(key)
+				if height == 100 && presses == 0 && len(tt.m.questions) > 0 {
+					t.Fatal("all of it was shown, and it cannot be approved")
+				}
+				if height < 100 && presses == 0 && len(tt.m.questions) == 0 {
+					t.Fatalf("height %d: %s approves what was not shown", height, key)
+				}
+			}
+			tt.settle()
+		}
+		tt := newTester(t, newScript(asks(q), asks(q)), 80, height)
+		tt.types("Go")
+		tt.keys("enter")
+		tt.shows("❯ Yes (y)")
+		tt.pause(time.Second)
+		tt.keys("end")
+		tt.shows("The command has all rights.")
+		tt.keys("home", "n")
+		tt.settle()
+		tt.shows("No")
+	}
+	if got := endsOf(strings.Repeat("é", 100)+"END", 21); !strings.HasSuffix(got, "éEND") || !strings.Contains(got, "bytes are not shown") || len(got) > 60 {
+		t.Errorf("a text that is too long is shown as %q", got)
+	}
+}

@@ -119,6 +119,7 @@ func FuzzMarkdown(f *testing.F) {
 func TestMarkdown(t *testing.T) {
 	var m markdown
 	m.signs = &unicodeSigns
+	wide := strings.Repeat("|a", 10) + "\n" + strings.Repeat("|-", 10) + strings.Repeat("\n|x", 900) // 9,000 cells
 	for text, want := range map[string]string{
 		"use Vec<T> & `a<b>` &amp; <b>x</b>":      "use Vec<T> & a<b> &amp; <b>x</b>",
 		"```html\n<b>&amp;</b>\n```":              "  <b>&amp;</b>",
@@ -127,10 +128,22 @@ func TestMarkdown(t *testing.T) {
 		"- [x] done\n- [ ] open":                  "[✓] done\n[ ] open",
 		"> quoted":                                "│ quoted",
 		"```\nvery long line of code here\n```\n": "  very long line of code here",
-		strings.Repeat(">", 5000) + " deep":       strings.Repeat(strings.Repeat(">", 40)+"\n", 125) + "deep",
+		"- an item of a list that is wrapped under its text\n  1. a\n  2. b\n\n     c\n- d": "• an item of a list that is wrapped\n  under its text\n  1. a\n  2. b\n\n     c\n• d",
+		"> a\n>\n> - b\n> ```\n> c\n> ```":                                                  "│ a\n│\n│ • b\n│\n│   c",
+		"| a | b |\n|---|--:|\n| x | 1,000 |":                                               " a │     b\n───┼───────\n x │ 1,000",
+		"# A *b*\n***\n![c](d) [](e) [f]() https://g.hh/":                                   "# A b\n\n--------\n\nImage: c → d e f https://g.hh/",
+		"[r]: https://a.b/\n\\*not\\* &copy; ~~gone~~ ``x\ny``":                             "[r]: https://a.b/\n*not* &copy; gone x y",
+		wide:                                wide,
+		strings.Repeat(">", 5000) + " deep": strings.Repeat(strings.Repeat(">", 40)+"\n", 125) + "deep",
 	} {
 		if got := checkSafe(t, m.render(text, 40), 40); got != want {
 			t.Errorf("%q is shown as\n%s\nexpected\n%s", headOf(text, 100), got, want)
+		}
+	}
+	styled := strings.Join(m.render("**a** *b* [c](d)\n```go\nfunc f() int { return 1 } // x\n```", 40), "\n")
+	for _, want := range []string{bold.Render("a"), "\x1b[4;34md\x1b[m", "\x1b[34mfunc\x1b[m", "\x1b[36mint\x1b[m", "\x1b[35m1\x1b[m", "\x1b[90m// x\x1b[m"} {
+		if !strings.Contains(styled, want) {
+			t.Errorf("%q is missing in %q", want, styled)
 		}
 	}
 }

@@ -21,4 +21,4 @@ var Style string
 
 // Script defines the global uPlot. It begins with the license, which has to be
 // in every copy and therefore in every page.
-var Script = "/*\nuPlot " + Version + "\n" + license + "*/\n" + library
+func Script() string { return "/*\nuPlot " + Version + "\n" + license + "*/\n" + library }

@@ -40,11 +40,11 @@ func TestFilesArePinned(t *testing.T) {
 // The license is in the script, and nothing in it can end the element or the
 // comment that it is in.
 func TestScriptCanBeEmbedded(t *testing.T) {
-	if !strings.Contains(Script, "Permission is hereby granted") || strings.Contains(license, "*/") {
+	if !strings.Contains(Script(), "Permission is hereby granted") || strings.Contains(license, "*/") {
 		t.Error("the license is missing, or ends its comment")
 	}
 	for _, s := range []string{"</script", "<!--", "]]>"} {
-		if strings.Contains(strings.ToLower(Script), s) {
+		if strings.Contains(strings.ToLower(Script()), s) {
 			t.Errorf("the script contains %q", s)
 		}
 	}

@@ -9,7 +9,9 @@ import (
 	"sync"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/storage"
 )
 
 // An action has two parts. GET act/NAME asks: it shows what the action would do, and
@@ -55,11 +57,11 @@ type panel struct {
 	ID     furl.SessionID
 	What   string // the name of the action
 	Title  string
-	Price  *priceSaid // nil if the action has none
-	Says   []string   // what it does, in sentences
-	Notes  []string   // details after that
-	Refuse string     // why it cannot be done, "" if it can
-	Fields url.Values // parameters of the action that the person does not change
+	Price  *operation.PriceWords // nil if the action has none
+	Says   []string              // what it does, in sentences
+	Notes  []string              // details after that
+	Refuse string                // why it cannot be done, "" if it can
+	Fields url.Values            // parameters of the action that the person does not change
 	Button string
 	Danger bool // it cannot be undone
 
@@ -103,7 +105,7 @@ type outcome struct {
 	ID    furl.SessionID
 	Text  string
 	Notes []string
-	Price *priceSaid
+	Price *operation.PriceWords
 	// Undo undoes the action, nil if the log does not allow that. NoUndo says why, or
 	// what can be done instead.
 	Undo   *button
@@ -122,10 +124,19 @@ func refusal(text string) error { return &problem{http.StatusConflict, text} }
 // explained turns errors of packages session and policy into problems.
 func explained(err error) error {
 	if skip := policy.Skip(""); errors.As(err, &skip) {
-		return refusal(sentence(skip.Error()))
+		return refusal(operation.Sentence(skip.Error()))
 	}
 	if errors.Is(err, policy.ErrNoSummary) {
 		return badRequest("The text is empty. The summary is unchanged.")
+	}
+	if _, held := errors.AsType[*storage.HeldError](err); held {
+		return refusal(operation.Sentence(err.Error()))
+	}
+	if why, ok := errors.AsType[operation.Refusal](err); ok {
+		return refusal(string(why))
+	}
+	if _, ok := errors.AsType[operation.Invalid](err); ok {
+		return badRequest("%v", err)
 	}
 	return err
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/furlhq/furl/internal/browsertest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
 )
 
 // A person hides, undoes, expands, pins, previews a policy and changes settings, by clicks
@@ -25,14 +25,14 @@ func TestBrowserActing(t *testing.T) {
 		panel("Each later request costs")
 		b.Screenshot("act-hide")
 		confirm()
-		panel("The model no longer sees")
+		panel("Hid the")
 		b.Wait(`document.querySelector('.part[data-at="3.0"]').classList.contains('masked')`)
 		b.Wait(`document.querySelector('#inspector a[href*="act/expand?at=3.0"]')`)
 		b.Screenshot("act-hidden")
 	})
 	b.Run("undo by its key", func(t *testing.T) {
 		b.Key("u")
-		panel("is undone")
+		panel("Undid reduction")
 		b.Wait(`!document.querySelector('.part[data-at="3.0"]').classList.contains('masked')`)
 		b.Key("\x1b")
 		closed()
@@ -58,7 +58,7 @@ func TestBrowserActing(t *testing.T) {
 		panel("Pinned the result")
 		b.Wait(`document.querySelector('#inspector header').innerText.includes('pinned')`)
 		b.Key("u")
-		panel("Policies prefer to keep") // as the expansion has left it
+		panel("Preferred") // as the expansion has left it
 		b.Key("\x1b")
 		closed()
 	})
@@ -66,14 +66,14 @@ func TestBrowserActing(t *testing.T) {
 		b.Click(`.above a[href$="act/reduce"]`)
 		panel("Choose a policy")
 		b.Click(`#act input[value="rolling-mask-5"]`)
-		panel("mask hides")
+		panel("mask would hide")
 		b.Screenshot("act-preview")
 		confirm()
-		panel("rolling-mask-5 reduced the context")
+		panel("Applied rolling-mask-5")
 		b.Wait(`document.querySelector('.part[data-at="5.0"].masked')`)
 		b.Screenshot("act-reduced")
 		b.Click("#act form[data-undo] button")
-		panel("is undone")
+		panel("Undid reduction")
 		b.Wait(`!document.querySelector('.part[data-at="5.0"].masked')`)
 		b.Click("#act [data-close]")
 		closed()
@@ -91,7 +91,7 @@ func TestBrowserActing(t *testing.T) {
 	})
 	b.Run("continue from here and go back", func(t *testing.T) {
 		b.Click(`#inspector a[href*="act/rewind"]`)
-		panel("Continue from record 3")
+		panel("Rewind to record 3")
 		confirm()
 		b.Wait(`document.querySelector('#act [data-done]')`)
 		panel("continues after 3 messages")

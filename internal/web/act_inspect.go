@@ -2,6 +2,7 @@ package web
 
 import (
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -30,22 +31,21 @@ func (m *moment) reductionActs(r *policy.Reduced) []button {
 }
 
 // blockActs returns the actions on a message or a block.
-func (m *moment) blockActs(p *picked, on bool) (list []button) {
-	at := p.At[0]
-	seq := seqKey(p.Spans[0].First.Msg)
+func (m *moment) blockActs(at string, pos furl.Pos, seen *operation.Seen, on bool) (list []button) {
+	seq := seqKey(pos.Msg)
 	if m.isNow() && on {
-		if p.Hidden {
+		if seen.Hidden {
 			list = append(list, m.actOn("expand", "Expand…", "e", "at", at))
-			if by := m.state.ShownBy(p.Spans[0].First); by != 0 {
+			if by := m.state.ShownBy(pos); by != 0 {
 				list = append(list, m.actOn("undo", "Undo reduction "+seqKey(by)+"…", "u", "reduction", seqKey(by)))
 			}
 		} else {
-			if p.Inside {
+			if seen.Inside {
 				list = append(list, m.actOn("hide", "Hide…", "", "at", at))
 			}
 			list = append(list, m.actOn("hide", "Hide the step…", "", "at", at, "steps", "1"))
 		}
-		switch p.Hold {
+		switch seen.Strongest {
 		case furl.Pin:
 			list = append(list, m.actOn("unpin", "Unpin…", "p", "at", at))
 		case furl.Keep:

@@ -1,14 +1,11 @@
 package web
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/visible"
-	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/session"
 )
 
@@ -43,19 +40,13 @@ func (v *visit) recorded(seq furl.Seq) (*session.Recorded, error) {
 	return nil, notFound("there is no reduction %d on the current branch", seq)
 }
 
-// hidText says what a reduction hid.
-func hidText(r *session.Recorded) string {
-	var what []string
-	if r.Archived > 0 {
-		what = append(what, pluralOf(r.Archived, "message"))
+// undoing returns the input that undoes reductions.
+func undoing(list []furl.Seq) *operation.RestoreInput {
+	in := &operation.RestoreInput{}
+	for _, seq := range list {
+		in.Handles = append(in.Handles, seqKey(seq))
 	}
-	if r.Blocks > 0 {
-		what = append(what, pluralOf(r.Blocks, "block"))
-	}
-	if len(what) == 0 {
-		return "what it hid"
-	}
-	return strings.Join(what, " and ")
+	return in
 }
 
 func askUndo(v *visit) (*panel, error) {
@@ -63,48 +54,20 @@ func askUndo(v *visit) (*panel, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := list[0]
-	r, err := v.recorded(of)
+	if _, err := v.recorded(list[0]); err != nil {
+		return nil, err
+	}
+	out, err := v.ask("restore", undoing(list), "", "Undo")
 	if err != nil {
 		return nil, err
 	}
-	out := &panel{Title: fmt.Sprintf("Undo reduction %d", of), Button: "Undo", Fields: make(map[string][]string)}
 	for _, seq := range list {
 		out.Fields.Add("reduction", seqKey(seq))
 	}
-	if r.Lifted {
-		out.Refuse = fmt.Sprintf("Reduction %d was undone before.", of)
-		out.Links = []button{*v.button("again", "Hide it again", "reduction", seqKey(of))}
-		return out, nil
+	if out.Refuse != "" {
+		out.Links = []button{*v.button("again", "Hide it again", "reduction", seqKey(list[0]))}
 	}
-	done, err := v.s.Restore(v.r.Context(), session.RestoreOptions{Reduction: of, DryRun: true})
-	if err != nil {
-		return nil, err
-	}
-	out.Price = v.price(done.Price)
-	if len(list) > 1 {
-		out.Title, out.Price = fmt.Sprintf("Undo %d reductions", len(list)), nil
-	}
-	out.Says = []string{fmt.Sprintf("The model sees %s again, as before this reduction.", hidText(r))}
-	out.Notes = append(out.Notes, coveredNote(done.Covered)...)
-	out.Notes = append(out.Notes, "Policies prefer to keep what is shown again.")
 	return out, nil
-}
-
-// coveredNote says which reductions still hide what an undone one hid.
-func coveredNote(by []furl.Seq) []string {
-	if len(by) == 0 {
-		return nil
-	}
-	words := make([]string, len(by))
-	for i, seq := range by {
-		words[i] = seqKey(seq)
-	}
-	noun := "reduction "
-	if len(by) > 1 {
-		noun = "reductions "
-	}
-	return []string{"Parts stay hidden by " + noun + strings.Join(words, ", ") + "."}
 }
 
 func doUndo(v *visit) (*outcome, error) {
@@ -112,36 +75,17 @@ func doUndo(v *visit) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &outcome{NoUndo: "There is no redo. You can hide the same again."}
-	var first, last policy.Price
-	for i, of := range list {
-		r, err := v.recorded(of)
-		if err != nil {
-			return nil, err
-		}
-		if r.Lifted {
-			return nil, refusal(fmt.Sprintf("Reduction %d was undone before.", of))
-		}
-		done, err := v.s.Restore(v.r.Context(), session.RestoreOptions{Reduction: of})
-		if err != nil {
-			return nil, err
-		}
-		if i == 0 {
-			first = done.Price
-		}
-		last = done.Price
-		out.Notes = append(out.Notes, coveredNote(done.Covered)...)
-		out.Links = append([]button{*v.button("again", "Hide it again", "reduction", seqKey(of))}, out.Links...)
+	if _, err := v.recorded(list[0]); err != nil {
+		return nil, err
 	}
-	out.Text = fmt.Sprintf("Reduction %d is undone.", list[0])
+	out, err := v.do("restore", undoing(list), "")
+	if err != nil {
+		return nil, err
+	}
+	out.NoUndo = "There is no redo. You can hide the same again."
 	if len(list) > 1 {
-		out.Text = fmt.Sprintf("%d reductions are undone.", len(list))
-		out.Links = nil
-		last.Before = first.Before
-		last.Rewrite, last.Once = max(first.Rewrite, last.Rewrite), max(first.Once, last.Once)
 		out.NoUndo = "There is no redo. To hide the same again, use the markers of the reductions."
 	}
-	out.Price = v.price(last)
 	return out, nil
 }
 
@@ -150,27 +94,7 @@ func askAgain(v *visit) (*panel, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := v.recorded(list[0])
-	if err != nil {
-		return nil, err
-	}
-	out := &panel{Title: fmt.Sprintf("Hide again what reduction %d hid", r.Seq), Button: "Hide again", Fields: values("reduction", seqKey(r.Seq))}
-	done, why, err := v.again(r.Seq, true)
-	switch {
-	case err != nil:
-		return nil, err
-	case why != "":
-		out.Refuse = why
-	default:
-		out.Price = v.price(done.Price)
-		out.Says = []string{fmt.Sprintf("The model sees the same placeholders or summary in place of %s.", hidText(r))}
-		out.Notes = []string{"There is no redo, so this is a new reduction."}
-	}
-	return out, nil
-}
-
-func (v *visit) again(of furl.Seq, dry bool) (*session.Reduction, string, error) {
-	return v.reduceBy(session.ReduceOptions{Stage: &policy.Hide{Again: of}, DryRun: dry})
+	return v.ask("hide", &operation.HideInput{Again: list[0]}, "", "Hide again", "reduction", seqKey(list[0]))
 }
 
 func doAgain(v *visit) (*outcome, error) {
@@ -178,14 +102,7 @@ func doAgain(v *visit) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	done, why, err := v.again(list[0], false)
-	if err != nil {
-		return nil, err
-	}
-	if why != "" {
-		return nil, refusal(why)
-	}
-	return v.reduced(fmt.Sprintf("What reduction %d hid is hidden again.", list[0]), done), nil
+	return v.do("hide", &operation.HideInput{Again: list[0]}, "")
 }
 
 // policyChoice is a policy to choose from.
@@ -234,38 +151,16 @@ func askReduce(v *visit) (*panel, error) {
 		out.Says = []string{"Choose a policy to see what it would hide now, even if its trigger is not reached. Nothing changes before you apply it."}
 		return out, nil
 	}
-	done, why, err := v.reduceBy(session.ReduceOptions{Policy: name, DryRun: true})
+	applied, err := v.ask("reduce", &operation.ReduceInput{Policy: name}, "", "Apply "+name, "policy", name)
 	if err != nil {
 		return nil, err
 	}
-	if why != "" {
-		out.Refuse = name + " hides nothing now: " + why
+	if applied.Refuse != "" {
+		out.Refuse = applied.Refuse
 		return out, nil
 	}
-	out.Button, out.Fields = "Apply "+name, values("policy", name)
-	out.Price = v.price(done.Price)
-	out.Planned = plannedWords(done)
-	out.Notes = []string{"The policy of the session stays the same; this is done once. It can be undone."}
-	if done.Reason != "" {
-		out.Notes = append(out.Notes, sentence(visible.Line(done.Reason)))
-	}
-	return out, nil
-}
-
-// plannedWords says what each stage hides.
-func plannedWords(done *session.Reduction) (list []string) {
-	for _, pl := range done.Planned {
-		var what []string
-		if n := len(pl.Messages); n > 0 {
-			what = append(what, pluralOf(n, "message"))
-		}
-		if pl.Blocks > 0 {
-			what = append(what, pluralOf(pl.Blocks, "block"))
-		}
-		list = append(list, fmt.Sprintf("%s hides %s: %s → %s tokens. %s", visible.Line(pl.Stage), strings.Join(what, " and "),
-			thousands(pl.Before), thousands(pl.After), sentence(visible.Line(pl.Reason))))
-	}
-	return list
+	applied.Title, applied.Policies = out.Title, out.Policies
+	return applied, nil
 }
 
 func doReduce(v *visit) (*outcome, error) {
@@ -273,14 +168,5 @@ func doReduce(v *visit) (*outcome, error) {
 	if name == "" {
 		return nil, badRequest("no policy is chosen")
 	}
-	done, why, err := v.reduceBy(session.ReduceOptions{Policy: name})
-	if err != nil {
-		return nil, err
-	}
-	if why != "" {
-		return nil, refusal(visible.Line(name) + " hides nothing now: " + why)
-	}
-	out := v.reduced(fmt.Sprintf("%s reduced the context: %s → %s tokens.", visible.Line(name), thousands(done.Before), thousands(done.After)), done)
-	out.Notes = plannedWords(done)
-	return out, nil
+	return v.do("reduce", &operation.ReduceInput{Policy: name}, "")
 }

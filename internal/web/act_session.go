@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
@@ -71,11 +72,9 @@ func doSettings(v *visit) (*outcome, error) {
 	return &outcome{Text: "Saved. " + strings.Join(said, "; ") + ".", Undo: v.button("settings", "Undo", undo...)}, nil
 }
 
-// ownClient is storage.Meta.Client of sessions of furl chat. Only they can be rewound here:
-// the clients of other sessions send their whole history with each request.
-const ownClient = "furl chat"
-
-func (v *visit) isOwn() bool { return v.s.Meta().Client == ownClient }
+// isOwn reports whether the session can be rewound here: the clients of others send their
+// whole history with each request.
+func (v *visit) isOwn() bool { return operation.ClientDecides(v.s) == "" }
 
 // recordParam reads a record number from a parameter: that of a message, or of a branch.
 func (v *visit) recordParam(name string) (furl.Seq, error) {
@@ -94,19 +93,11 @@ func askFork(v *visit) (*panel, error) {
 	if err != nil {
 		return nil, err
 	}
-	to, _, err := v.s.PriceOfRewind(at)
+	out, err := v.ask("fork", &operation.ForkInput{Record: &at}, "", "Fork", "at", seqKey(at))
 	if err != nil {
 		return nil, err
 	}
-	out := &panel{Title: fmt.Sprintf("Fork at record %d", at), Button: "Fork", Fields: values("at", seqKey(at))}
 	out.Price = v.samePrice("This session does not change. The first request of the fork writes its own prompt cache.")
-	out.Says = []string{fmt.Sprintf("A new session with a copy of the first %s. Its records have the same numbers.", pluralOf(to.Messages, "message"))}
-	if to.To != at {
-		out.Notes = append(out.Notes, fmt.Sprintf("Record %d is inside a step, so the copy ends before the step.", at))
-	}
-	if !v.isOwn() {
-		out.Notes = append(out.Notes, "The agent continues in the original.")
-	}
 	out.Input = &input{"title", "Title", "the same as this session's"}
 	return out, nil
 }
@@ -116,28 +107,20 @@ func doFork(v *visit) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := v.Sessions.Fork(v.r.Context(), v.s, at)
+	in := &operation.ForkInput{Record: &at, Title: v.r.PostFormValue("title")}
+	r, err := operation.Named("fork").Do(v.call(""), in)
 	if err != nil {
 		return nil, err
 	}
-	if title := strings.TrimSpace(v.r.PostFormValue("title")); title != "" {
-		if err := f.Set(v.r.Context(), "title", title); err != nil {
-			return nil, err
-		}
-	}
 	return &outcome{
-		Text: "The session was forked.", Notes: []string{"The fork is session " + string(f.ID()) + "."}, NoUndo: "To undo this, open the fork and delete it.",
-		Open: prefix + "/sessions/" + string(f.ID()), OpenLabel: "Open the fork",
+		Text: r.Text(false), Notes: r.Notes, NoUndo: "To undo this, open the fork and delete it.",
+		Open: prefix + "/sessions/" + string(r.Value.(operation.Forked).Session), OpenLabel: "Open the fork",
 	}, nil
 }
 
 // clientDecides is why a session of another client cannot be rewound here.
 func (v *visit) clientDecides() string {
-	client := visible.Line(v.s.Meta().Client)
-	if client == "" {
-		client = "The client"
-	}
-	return client + " decides where its conversation continues, because it sends its whole history with each request. Go back in the agent, or fork the session here."
+	return operation.ClientDecides(v.s) + " Go back in the agent, or fork the session here."
 }
 
 func askRewind(v *visit) (*panel, error) {
@@ -145,23 +128,12 @@ func askRewind(v *visit) (*panel, error) {
 	if err != nil {
 		return nil, err
 	}
-	to, price, err := v.s.PriceOfRewind(at)
-	if err != nil {
-		return nil, err
-	}
-	out := &panel{Title: fmt.Sprintf("Continue from record %d", to.To), Button: "Continue from here", Fields: values("at", seqKey(at))}
-	if !v.isOwn() {
-		out.Refuse = v.clientDecides()
+	out, err := v.ask("rewind", &operation.RewindInput{Record: &at}, "", "Continue from here", "at", seqKey(at))
+	if err == nil && !v.isOwn() {
+		out.Refuse, out.Says, out.Notes, out.Price = v.clientDecides(), nil, nil, nil
 		out.Links = []button{*v.button("fork", "Fork here", "at", seqKey(at))}
-		return out, nil
 	}
-	out.Price = v.price(price)
-	out.Says = []string{fmt.Sprintf("The conversation continues after %s. Later messages stay in the session as a branch.", pluralOf(to.Messages, "message"))}
-	if to.To != at {
-		out.Notes = append(out.Notes, fmt.Sprintf("Record %d is inside a step, so the conversation continues before the step.", at))
-	}
-	out.Notes = append(out.Notes, "Reductions after that point no longer apply. This can be undone.")
-	return out, nil
+	return out, err
 }
 
 func doRewind(v *visit) (*outcome, error) {
@@ -172,18 +144,11 @@ func doRewind(v *visit) (*outcome, error) {
 	if !v.isOwn() {
 		return nil, refusal(v.clientDecides())
 	}
-	_, price, err := v.s.PriceOfRewind(at)
-	if err != nil {
-		return nil, err
+	out, err := v.do("rewind", &operation.RewindInput{Record: &at}, "")
+	if err == nil {
+		out.Reload = true
 	}
-	done, err := v.s.Rewind(v.r.Context(), at)
-	if err != nil {
-		return nil, err
-	}
-	return &outcome{
-		Text: fmt.Sprintf("The conversation continues after %s.", pluralOf(done.Messages, "message")), Price: v.price(price),
-		Undo: v.button("rewind", "Undo", "at", seqKey(done.Branch)), Reload: true,
-	}, nil
+	return out, err
 }
 
 // branch is a branch in the tree of a session.
@@ -241,36 +206,21 @@ func (v *visit) branches(log *furl.Log) []*branch {
 }
 
 func askDelete(v *visit) (*panel, error) {
-	info := v.s.Info()
-	out := &panel{Title: "Delete this session", Button: "Delete permanently", Danger: true, Fields: values()}
-	what := pluralOf(info.Messages, "message")
-	if n := len(v.s.Reductions()); n > 0 {
-		what += ", " + pluralOf(n, "reduction")
+	out, err := v.ask("delete", &operation.DeleteInput{}, "", "Delete permanently")
+	if err == nil {
+		out.Danger = true
 	}
-	out.Says = []string{fmt.Sprintf("%s and all originals are deleted from the store, %s in total. This cannot be undone.", what, size(info.Bytes))}
-	if !v.isOwn() {
-		out.Notes = []string{"The agent keeps its own conversation. If it continues, furl records a new session."}
-	}
-	return out, nil
+	return out, err
 }
 
 func doDelete(v *visit) (*outcome, error) {
-	if err := v.Sessions.Delete(v.r.Context(), v.s.ID()); err != nil {
+	out, err := v.do("delete", &operation.DeleteInput{}, "")
+	if err != nil {
 		return nil, err
 	}
 	v.p.forget(v.s.Info().SessionKey)
-	return &outcome{Text: "The session was deleted.", Gone: true}, nil
-}
-
-// size returns a number of bytes in words.
-func size(n int64) string {
-	switch {
-	case n < 10_000:
-		return thousands(int(n)) + " bytes"
-	case n < 10_000_000:
-		return thousands(int(n/1000)) + " kB"
-	}
-	return thousands(int(n/1_000_000)) + " MB"
+	out.Gone = true
+	return out, nil
 }
 
 // sessionActs are the actions on a whole session, and what the page says above the

@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/session"
 )
-
-// maxSummary is the size of the largest edited summary, in bytes.
-const maxSummary = 1 << 20
 
 // summaryParam returns the summary that the parameter "reduction" names: one in use, or
 // without the parameter the one that waits for approval.
@@ -77,74 +75,39 @@ func doEdit(v *visit) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := strings.ReplaceAll(strings.ToValidUTF8(v.r.PostFormValue("text"), "\uFFFD"), "\r\n", "\n")
-	switch {
-	case len(text) > maxSummary:
-		return nil, badRequest("The text is larger than %s bytes, the limit for a summary.", thousands(maxSummary))
-	case strings.TrimSpace(text) == strings.TrimSpace(r.Summary):
-		return &outcome{Text: "The text is the same; nothing changes."}, nil
+	out, err := v.do("edit-summary", &operation.EditInput{Reduction: &r.Seq, Text: v.r.PostFormValue("text")}, "")
+	if err == nil && r.Seq == 0 {
+		out.Links = []button{*v.button("approve", "Approve it")}
 	}
-	if r.Seq == 0 {
-		if _, err := v.s.EditSummary(v.r.Context(), 0, text); err != nil {
-			return nil, err
-		}
-		return &outcome{Text: "The summary was edited and waits for approval.", Links: []button{*v.button("approve", "Approve it")}}, nil
-	}
-	price, err := v.s.PriceOfEdit(r.Seq, text)
-	if err != nil {
-		return nil, err
-	}
-	rec, err := v.s.EditSummary(v.r.Context(), r.Seq, text)
-	if err != nil {
-		return nil, err
-	}
-	return &outcome{
-		Text: fmt.Sprintf("Summary %d was edited. The old text stays in the session.", r.Number), Price: v.price(price),
-		Undo: v.button("undo", "Undo", "reduction", seqKey(rec.Seq)),
-	}, nil
+	return out, err
 }
 
 func askDecide(v *visit) (*panel, error) {
-	w := v.s.WaitingSummary()
-	if w == nil {
+	if v.s.WaitingSummary() == nil {
 		return nil, notFound("no summary waits for approval")
 	}
-	out := &panel{Fields: values(), Earlier: nil}
 	if v.lastName() == "refuse" {
-		out.Title, out.Button, out.Danger = "Refuse the summary", "Refuse", true
-		out.Price = v.samePrice("Nothing else changes. What the summary has cost counts as furl's own cost.")
-		out.Says = []string{"The text is discarded. This cannot be undone. Another summary may be written later."}
-		return out, nil
+		out, err := v.ask("refuse", &operation.DecideInput{}, "", "Refuse")
+		if err == nil {
+			out.Danger = true
+			out.Price = v.samePrice("Nothing else changes. What the summary has cost counts as furl's own cost.")
+		}
+		return out, err
 	}
-	out.Title, out.Button = "Use the summary", "Approve"
-	price, err := v.s.PriceOfApproval()
-	if err != nil {
-		out.Refuse = sentence(err.Error())
-		return out, nil
+	out, err := v.ask("approve", &operation.DecideInput{}, "", "Approve")
+	if err != nil { // it cannot be used now
+		return &panel{Title: "Use the summary that waits", Fields: values(), Refuse: operation.Sentence(err.Error())}, nil
 	}
-	out.Price = v.price(price)
-	out.Says = []string{fmt.Sprintf("The model sees the summary in place of %s.", pluralOf(w.Archived, "message"))}
-	out.Notes = []string{"The originals stay in the session. This can be undone."}
 	out.Links = []button{*v.button("edit", "Edit the text first")}
 	return out, nil
 }
 
 func doDecide(v *visit) (*outcome, error) {
-	if v.lastName() == "refuse" {
-		if _, err := v.s.DecideSummary(v.r.Context(), false); err != nil {
-			return nil, err
-		}
-		return &outcome{Text: "The summary was discarded.", NoUndo: "This cannot be undone."}, nil
+	out, err := v.do(v.lastName(), &operation.DecideInput{}, "")
+	if err == nil && v.lastName() == "refuse" {
+		out.NoUndo = "This cannot be undone."
 	}
-	price, err := v.s.PriceOfApproval()
-	if err != nil {
-		return nil, err
-	}
-	rec, err := v.s.DecideSummary(v.r.Context(), true)
-	if err != nil {
-		return nil, err
-	}
-	return &outcome{Text: "The summary is used from the next request on.", Price: v.price(price), Undo: v.button("undo", "Undo", "reduction", seqKey(rec))}, nil
+	return out, err
 }
 
 // maxFocus is the length of the longest focus of a summary, in bytes.
@@ -159,7 +122,7 @@ func askCompact(v *visit) (*panel, error) {
 	}
 	size := v.s.Context("").Size
 	model, now := v.Compactor.WritesNow(v.s)
-	out.Price = &priceSaid{Size: fmt.Sprintf("The next request now has %s. How many are left depends on the summary.", tokens(size)),
+	out.Price = &operation.PriceWords{Size: fmt.Sprintf("The next request now has %s. How many are left depends on the summary.", operation.Tokens(size)),
 		Lines: []string{v.priceOfSummary(cmp.Or(model, v.s.Meta().Model), size), "Then everything after it is written to the prompt cache again, once."}}
 	if focus, wanted := v.Compactor.Wanted(v.s); wanted {
 		out.Refuse = "A summary is already to be written at the session's next request."
@@ -187,7 +150,7 @@ func (v *visit) priceOfSummary(model string, size int) string {
 		return "The summary costs one request to a model."
 	}
 	return fmt.Sprintf("The summary costs one request to %s: up to %s for its prompt, if none of it is cached, and the tokens that it writes.",
-		visible.Line(model), money(price.Of(price.Complete(prices), furl.Usage{CacheWrite: size})))
+		visible.Line(model), operation.Money(price.Of(price.Complete(prices), furl.Usage{CacheWrite: size})))
 }
 
 func doCompact(v *visit) (*outcome, error) {
@@ -201,7 +164,7 @@ func doCompact(v *visit) (*outcome, error) {
 	before := v.s.Context("").Size
 	rec, err := v.Compactor.Compact(v.r.Context(), v.s, focus)
 	if err != nil {
-		return nil, refusal(sentence("no summary was written: " + visible.Line(err.Error())))
+		return nil, refusal(operation.Sentence("no summary was written: " + visible.Line(err.Error())))
 	}
 	if rec == 0 {
 		return &outcome{Text: "The summary is written right after the session's next request.", Undo: v.button("cancel", "Undo")}, nil

@@ -16,7 +16,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/internal/web"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
@@ -160,7 +160,7 @@ func TestActHideAndUndo(t *testing.T) {
 		t.Fatal("asking has hidden it")
 	}
 	text := a.done("hide", "at", "3.0")
-	has(t, text, "The model no longer sees the result of read src/file_0.go.", "Undo", "→")
+	has(t, text, "Hid the result of read src/file_0.go.", "Undo", "→")
 	if a.shows(3) {
 		t.Fatal("it is not hidden")
 	}
@@ -171,18 +171,18 @@ func TestActHideAndUndo(t *testing.T) {
 	of := fmt.Sprint(a.s.Head())
 	has(t, a.ask("undo?reduction="+of), "Undo reduction "+of, "The next request: ", "more.", "sees 1 block again")
 	text = a.done("undo", "reduction", of)
-	has(t, text, "is undone", "There is no redo. You can hide the same again.", "Hide it again")
+	has(t, text, "Undid reduction", "There is no redo. You can hide the same again.", "Hide it again")
 	if !a.shows(3) {
 		t.Fatal("the undo shows nothing")
 	}
 	a.refused("was undone before", "undo", "reduction", of)
 	has(t, a.ask("undo?reduction="+of), "was undone before", "Hide it again")
 	has(t, a.ask("again?reduction="+of), "the same placeholders", "The next request: ")
-	has(t, a.undo("again", "reduction", of), "is undone")
+	has(t, a.undo("again", "reduction", of), "Undid reduction")
 	if !a.shows(3) {
 		t.Error("the undo of hiding again shows nothing")
 	}
-	has(t, a.undo("hide", "at", "5.0", "steps", "1"), "is undone")
+	has(t, a.undo("hide", "at", "5.0", "steps", "1"), "Undid reduction")
 	if status, text := a.do("undo", "reduction", "999"); status != http.StatusNotFound {
 		t.Errorf("a reduction that does not exist: status %d: %s", status, text)
 	}
@@ -196,7 +196,7 @@ func TestActExpand(t *testing.T) {
 	a := newActing(t, "Claude Code")
 	a.refused("sees all of it already", "expand", "at", "3.0")
 	a.done("hide", "at", "3.0")
-	has(t, a.ask("expand?at=3.0"), "Expand the result of read", "The next request: ", "sees the original again.")
+	has(t, a.ask("expand?at=3.0"), "Expand the result of read", "The next request: ", "sees the original again")
 	has(t, a.done("expand", "at", "3.0"), "This has no undo", "Hide it again")
 	if !a.shows(3) {
 		t.Error("it is still hidden")
@@ -222,12 +222,12 @@ func TestActHold(t *testing.T) {
 	a.done("pin", "at", "3.0")
 	has(t, a.ask("pin?at=3.0"), "It is pinned already.")
 	a.refused("It is pinned; unpin it first.", "hide", "at", "3.0")
-	has(t, a.ask("prefer?at=3.0"), "It is pinned, which is stronger.")
+	has(t, a.ask("prefer?at=3.0"), "It was pinned, which is stronger.")
 	has(t, a.undo("unpin", "at", "3.0"), "Pinned")
 	a.done("unpin", "at", "3.0")
 	has(t, a.ask("unpin?at=3.0"), "It is not pinned.")
 	a.done("prefer", "at", "3.0")
-	has(t, a.undo("pin", "at", "3.0"), "Policies prefer to keep")
+	has(t, a.undo("pin", "at", "3.0"), "Preferred")
 	_, page := get(t, a.url+"/inspect?at=3.0", "HX-Request", "true")
 	has(t, plainText(page), "policies prefer to keep it", "Hide…", "Pin…", "No preference…", "Fork here…")
 }
@@ -236,7 +236,7 @@ func TestActReduce(t *testing.T) {
 	a := newActing(t, "Claude Code")
 	has(t, a.ask("reduce"), "Choose a policy", "rolling-mask-10 masks tool results except the newest 10", "this session's policy")
 	has(t, a.ask("reduce?policy=none"), "none hides nothing now")
-	has(t, a.ask("reduce?policy=rolling-mask-10"), "Apply rolling-mask-10", "mask hides 20 blocks", "The next request: ")
+	has(t, a.ask("reduce?policy=rolling-mask-10"), "Apply rolling-mask-10", "mask would hide 20 blocks", "The next request: ")
 	if a.s.Info().Records != 61 {
 		t.Fatal("the preview has recorded something")
 	}
@@ -244,7 +244,7 @@ func TestActReduce(t *testing.T) {
 	if status, text := a.do("reduce", "policy", "nonsense"); status != http.StatusBadRequest || !strings.Contains(text, "unknown policy") {
 		t.Errorf("an unknown policy: status %d: %s", status, text)
 	}
-	has(t, a.undo("reduce", "policy", "rolling-mask-10"), "is undone")
+	has(t, a.undo("reduce", "policy", "rolling-mask-10"), "Undid reduction")
 	if !a.shows(3) {
 		t.Error("the undo shows nothing")
 	}
@@ -269,15 +269,15 @@ func TestActSummaries(t *testing.T) {
 		t.Errorf("the text of a summary is not escaped:\n%s", panel)
 	}
 	has(t, plainText(panel), "Edit summary 1", "The next request changes by as many tokens")
-	has(t, a.done("edit", "reduction", seq, "text", "They read files.\r\n\r\n<script>alert(1)</script>"), "The text is the same")
+	a.refused("The text is the same", "edit", "reduction", seq, "text", "They read files.\r\n\r\n<script>alert(1)</script>")
 	if status, text := a.do("edit", "reduction", seq, "text", "  "); status != http.StatusBadRequest || !strings.Contains(text, "empty") {
 		t.Errorf("an empty text: status %d: %s", status, text)
 	}
-	has(t, a.done("edit", "reduction", seq, "text", "They read 29 files."), "Summary 1 was edited", "Undo")
+	has(t, a.done("edit", "reduction", seq, "text", "They read 29 files."), "Edited summary 1", "Undo")
 	edited := fmt.Sprint(a.s.Head())
 	has(t, a.ask("edit?reduction="+edited), "They read 29 files.", "1 other text of this summary", "alert(1)")
 	has(t, a.ask("edit?reduction="+seq), "does not see this summary")
-	has(t, a.done("undo", "reduction", edited), "is undone")
+	has(t, a.done("undo", "reduction", edited), "Undid reduction")
 	if status, _ := a.do("edit", "text", "x"); status != http.StatusNotFound {
 		t.Errorf("no summary waits: status %d", status)
 	}
@@ -311,8 +311,8 @@ func TestActWaitingSummary(t *testing.T) {
 	has(t, a.done("refuse"), "The summary was discarded.")
 	wait(a)
 	has(t, a.ask("approve"), "The next request: ", "in place of")
-	has(t, a.done("edit", "text", "They read all files."), "waits for approval")
-	has(t, a.undo("approve"), "is undone")
+	has(t, a.done("edit", "text", "They read all files."), "before it is approved")
+	has(t, a.undo("approve"), "Undid reduction")
 	_, page = get(t, a.url)
 	if strings.Contains(plainText(page), "A summary waits") {
 		t.Error("the approved summary still waits")
@@ -348,7 +348,7 @@ func TestActBranches(t *testing.T) {
 
 	a := newActing(t, "furl chat")
 	has(t, a.ask("branches"), "The conversation has one branch.")
-	has(t, a.ask("rewind?at=21"), "Continue from record 21", "The next request: ", "The prompt cache stays valid.", "Each later request costs")
+	has(t, a.ask("rewind?at=21"), "Rewind to record 21", "The next request: ", "The prompt cache stays valid.", "Each later request costs")
 	has(t, a.ask("rewind?at=20"), "is inside a step")
 	has(t, a.undo("rewind", "at", "21"), "continues after 61 messages")
 	status, _, header := a.post("rewind", true, "at", "21")
@@ -377,7 +377,7 @@ func TestActBranches(t *testing.T) {
 
 func TestActFork(t *testing.T) {
 	a := newActing(t, "Claude Code")
-	has(t, a.ask("fork?at=21"), "Fork at record 21", "This session does not change.", "a copy of the first 21 messages", "The agent continues in the original.")
+	has(t, a.ask("fork?at=21"), "Fork s1 at record 21", "This session does not change.", "a copy of the first 21 messages", "The agent continues in the original.")
 	has(t, a.done("fork", "at", "21", "title", "Another way"), "Open the fork", "open the fork and delete it")
 	var forks int
 	for info, err := range a.all.List(t.Context(), storage.SessionQuery{}) {
@@ -467,7 +467,7 @@ func TestActCompact(t *testing.T) {
 
 	c.key = true
 	has(t, a.ask("compact"), "written now by claude-haiku-4-5, with the key of summaries.key_env", "one request to claude-haiku-4-5: up to ")
-	has(t, a.undo("compact", "focus", "the <b>tests</b>"), "is undone")
+	has(t, a.undo("compact", "focus", "the <b>tests</b>"), "Undid reduction")
 	c.failed = errors.New("provider refused the request: status 401, authentication_error")
 	a.refused("No summary was written: provider refused the request: status 401", "compact")
 	if status, _ := a.do("compact", "focus", strings.Repeat("x", 3000)); status != http.StatusBadRequest {
@@ -495,7 +495,7 @@ func TestActWithoutScripts(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(page, "<!doctype html>") {
 		t.Errorf("status %d:\n%.300s", status, page)
 	}
-	has(t, plainText(page), "The model no longer sees the result of read src/file_0.go.", "Undo")
+	has(t, plainText(page), "Hid the result of read src/file_0.go.", "Undo")
 	_, page = get(t, a.url+"/act/done?k=unknown")
 	has(t, plainText(page), "The change was made.")
 	status, text, _ := a.post("hide", false, "at", "3.0")

@@ -26,12 +26,14 @@ var templateFiles embed.FS
 //go:embed assets
 var assetFiles embed.FS
 
-// shared are the files of other packages, which other pages have too.
-var shared = map[string]string{
-	"look.css":    look.Style,
-	"htmx.min.js": htmx.Script,
-	"charts.css":  report.Style,
-	"charts.js":   report.Script,
+// sharedAssets returns the files of other packages, which other pages have too.
+func sharedAssets() map[string]string {
+	return map[string]string{
+		"look.css":    look.Style,
+		"htmx.min.js": htmx.Script(),
+		"charts.css":  report.Style(),
+		"charts.js":   report.Script(),
+	}
 }
 
 // pages are the templates.
@@ -55,6 +57,7 @@ var assets = sync.OnceValue(func() *assetSet {
 		sum.Write(b)
 		set.plain[name], set.small[name] = b, compress(b)
 	}
+	shared := sharedAssets()
 	for _, name := range slices.Sorted(maps.Keys(shared)) {
 		add(name, []byte(shared[name]))
 	}

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/furlhq/furl/internal/browsertest"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/session"
 )
 
 // axe is the source of axe-core, which checks the accessibility of pages.
 func axe(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.FromSlash("../clienttest/testdata/node_modules/axe-core/axe.min.js"))
+	b, err := os.ReadFile(filepath.FromSlash("../dev/clienttest/testdata/node_modules/axe-core/axe.min.js"))
 	if err != nil {
 		t.Skip("axe-core is not installed: make clients (npm)")
 	}
@@ -66,19 +66,21 @@ func TestBrowserAccessible(t *testing.T) {
 		{"delete", page + "/act/delete", `!!document.querySelector('.ask')`},
 		{"error", url + "/furl/sessions/nothing", `!!document.querySelector('h1')`},
 	} {
-		b := browsertest.OpenURL(t, at.url)
-		b.Wait(at.ready)
-		browsertest.Eval[any](b, source+";0")
-		for _, as := range []struct {
-			scheme string
-			width  int64
-		}{{"light", 1440}, {"dark", 390}} {
-			b.Media("", as.scheme)
-			b.Size(as.width, 900)
-			b.Drawn()
-			accessible(t, b, at.name+", "+as.scheme)
-			b.Screenshot(at.name + "-" + as.scheme)
-		}
+		t.Run(at.name, func(t *testing.T) { // whose end closes the tab
+			b := browsertest.OpenURL(t, at.url)
+			b.Wait(at.ready)
+			browsertest.Eval[any](b, source+";0")
+			for _, as := range []struct {
+				scheme string
+				width  int64
+			}{{"light", 1440}, {"dark", 390}} {
+				b.Media("", as.scheme)
+				b.Size(as.width, 900)
+				b.Drawn()
+				accessible(t, b, at.name+", "+as.scheme)
+				b.Screenshot(at.name + "-" + as.scheme)
+			}
+		})
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl/gateway"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/internal/web"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/furlhq/furl/internal/browsertest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
 )
 
 // A session of 10,000 messages: every message can be reached by its address and by keys.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/furlhq/furl/internal/browsertest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -68,7 +68,7 @@ func TestBrowserFirstVisit(t *testing.T) {
 		v.Drawn()
 		v.Screenshot("first-4")
 		v.click(t, "#act form button.primary", "Undo")
-		v.Wait(`document.getElementById('act').innerText.includes('is undone')`)
+		v.Wait(`document.getElementById('act').innerText.includes('Undid reduction')`)
 		v.Wait(`!document.querySelector('.part[data-at="3.0"]')?.classList.contains('masked')`)
 		v.Screenshot("first-5")
 		if after := s.Context("").Hidden; before == 0 || after != 0 || !s.Reductions()[0].Lifted {

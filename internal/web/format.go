@@ -5,16 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
-	"regexp"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/alecthomas/chroma/v2"
-	chromahtml "github.com/alecthomas/chroma/v2/formatters/html"
-	"github.com/alecthomas/chroma/v2/lexers"
-	"github.com/alecthomas/chroma/v2/styles"
-	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -24,6 +20,8 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/highlight"
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/unidiff"
 	"github.com/furlhq/furl/internal/visible"
 )
@@ -54,8 +52,8 @@ const (
 	maxCells   = 8000
 )
 
-// markdown renders a text in Markdown. HTML in it is shown as text, and so are images. The
-// result is sanitized in addition, in case the renderer has a flaw.
+// markdown renders a text in Markdown. HTML in it is shown as text, and so are images. A
+// result with anything but the elements that it writes is not shown: the text is, as it is.
 func markdown(text string) template.HTML {
 	text = printable(text)
 	if len(text) > maxMarkdown || longestLine(text) > maxLine {
@@ -76,7 +74,10 @@ func markdown(text string) template.HTML {
 	if err := md.Convert([]byte(text), &b); err != nil {
 		return plain(text)
 	}
-	return template.HTML(`<div class="md">` + string(sanitizer().SanitizeBytes(b.Bytes())) + `</div>`)
+	if !onlyAllowed(b.String()) {
+		return plain(text)
+	}
+	return template.HTML(`<div class="md">` + b.String() + `</div>`)
 }
 
 func longestLine(s string) (n int) {
@@ -142,6 +143,14 @@ func (nodes) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		return ast.WalkContinue, nil
 	})
 	r.Register(ast.KindLink, link)
+	r.Register(ast.KindAutoLink, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			l := n.(*ast.AutoLink)
+			open, end := anchor(l.URL(source))
+			_, _ = w.WriteString(open + template.HTMLEscapeString(string(l.Label(source))) + end)
+		}
+		return ast.WalkContinue, nil
+	})
 	r.Register(ast.KindImage, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			image := n.(*ast.Image)
@@ -151,15 +160,16 @@ func (nodes) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	})
 }
 
-// link writes a link, and behind it where it leads unless its text says so. The sanitizer
-// removes links that do not lead to web pages; what they had as their destination stays.
+// link writes a link, and behind it where it leads unless its text says so. What does not lead
+// to a web page is no link; what it has as its destination stays.
 func link(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	l := n.(*ast.Link)
+	open, end := anchor(l.Destination)
 	if entering {
-		_, _ = fmt.Fprintf(w, `<a href="%s">`, util.EscapeHTML(util.URLEscape(l.Destination, true)))
+		_, _ = w.WriteString(open)
 		return ast.WalkContinue, nil
 	}
-	_, _ = w.WriteString(`</a>`)
+	_, _ = w.WriteString(end)
 	if to := destination(l.Destination, l.Title); to != "" && to != textOf(l, source) {
 		_, _ = fmt.Fprintf(w, ` <span class="dest">(%s)</span>`, template.HTMLEscapeString(to))
 	}
@@ -195,49 +205,112 @@ func writeSegments(w util.BufWriter, segments *text.Segments, source []byte) {
 	}
 }
 
-// sanitizer allows the elements that markdown writes, with links to web pages.
-var sanitizer = sync.OnceValue(func() *bluemonday.Policy {
-	p := bluemonday.NewPolicy()
-	p.AllowElements("p", "br", "hr", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6",
-		"table", "thead", "tbody", "tr", "th", "td", "span", "input")
-	p.AllowAttrs("class").Matching(regexp.MustCompile(`^[a-zA-Z0-9 -]{1,40}$`)).OnElements("span", "pre", "code")
-	p.AllowAttrs("type").Matching(regexp.MustCompile(`^checkbox$`)).OnElements("input")
-	p.AllowAttrs("checked", "disabled").Matching(regexp.MustCompile(`^$`)).OnElements("input")
-	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
-	p.AllowURLSchemes("http", "https")
-	p.AllowAttrs("href").OnElements("a")
-	p.RequireNoFollowOnLinks(true)
-	p.RequireNoReferrerOnLinks(true)
-	p.AddTargetBlankToFullyQualifiedLinks(true)
-	return p
-})
+// anchor returns the start and the end of a link to a web page, or nothing for other
+// destinations.
+func anchor(to []byte) (open, end string) {
+	to = util.URLEscape(to, true)
+	u, err := url.Parse(string(to))
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return "", ""
+	}
+	return fmt.Sprintf(`<a href="%s"`, util.EscapeHTML(to)) + anchorEnd, "</a>"
+}
 
-// maxCode is the length of the longest code that is highlighted, in bytes.
-const maxCode = 32 << 10
+const anchorEnd = ` rel="nofollow noreferrer noopener" target="_blank">`
 
+// The elements that markdown writes, and the values of attributes of some.
 var (
-	codeStyle     = styles.Get("github")
-	codeFormatter = chromahtml.New(chromahtml.WithClasses(true), chromahtml.PreventSurroundingPre(true), chromahtml.ClassPrefix("c-"))
+	elements   = set(strings.Fields("p br hr em strong del code pre blockquote ul ol li h1 h2 h3 h4 h5 h6 table thead tbody tr th td span input a"))
+	attributes = map[string]*lazyregexp.Regexp{
+		"a href": lazyregexp.New(`^(?i)https?://[^<>"'\s]+$`), "a rel": lazyregexp.New(`^nofollow noreferrer noopener$`), "a target": lazyregexp.New(`^_blank$`),
+		"span class": className, "pre class": className, "code class": className, "ol start": lazyregexp.New(`^[0-9]{1,9}$`),
+		"input type": lazyregexp.New(`^checkbox$`), "input checked": empty, "input disabled": empty,
+	}
+	className = lazyregexp.New(`^[a-zA-Z0-9 -]{1,40}$`)
+	empty     = lazyregexp.New(`^$`)
 )
+
+func set(names []string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, name := range names {
+		m[name] = true
+	}
+	return m
+}
+
+// onlyAllowed reports that HTML has only the elements and attributes that markdown
+// writes, in the way that it writes them. The renderer escapes everything else: this is for
+// the case that it has a flaw.
+func onlyAllowed(html string) bool {
+	for {
+		_, after, found := strings.Cut(html, "<")
+		if !found {
+			return true
+		}
+		tag, rest, closed := strings.Cut(after, ">")
+		if !closed || !allowedTag(tag) {
+			return false
+		}
+		html = rest
+	}
+}
+
+// allowedTag reports whether the text between < and > is an element of elements, with only
+// attributes of attributes.
+func allowedTag(tag string) bool {
+	if name, end := strings.CutPrefix(tag, "/"); end {
+		return elements[name]
+	}
+	name, rest, _ := strings.Cut(strings.TrimSuffix(tag, " /"), " ")
+	if !elements[name] {
+		return false
+	}
+	for rest != "" {
+		attribute, after, ok := strings.Cut(rest, `="`)
+		value, more, closed := strings.Cut(after, `"`)
+		if allowed := attributes[name+" "+attribute]; !ok || !closed || allowed == nil || !allowed.MatchString(value) {
+			return false
+		}
+		if rest = more; rest != "" {
+			if rest, ok = strings.CutPrefix(more, " "); !ok || rest == "" {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 // code renders source code in a language, or as it is if the language is unknown.
 func code(text, language string) template.HTML {
 	text = printable(text)
-	lexer := lexers.Get(language)
-	if language == "" || lexer == nil || len(text) > maxCode || longestLine(text) > maxLine {
+	tokens, ok := highlight.Tokens(text, language)
+	if !ok {
 		return plain(text)
 	}
-	tokens, err := chroma.Coalesce(lexer).Tokenise(nil, text)
-	if err != nil {
-		return plain(text)
-	}
-	var b bytes.Buffer
+	var b strings.Builder
 	b.WriteString(`<pre class="code">`)
-	if err := codeFormatter.Format(&b, codeStyle, tokens); err != nil {
-		return plain(text)
+	for _, line := range chroma.SplitTokensIntoLines(tokens) {
+		for _, t := range line {
+			if class := codeClass(t.Type); class != "" {
+				fmt.Fprintf(&b, `<span class="c-%s">%s</span>`, class, template.HTMLEscapeString(t.Value))
+			} else {
+				b.WriteString(template.HTMLEscapeString(t.Value))
+			}
+		}
 	}
 	b.WriteString(`</pre>`)
 	return template.HTML(b.String())
+}
+
+// codeClass returns the short name that Pygments and Chroma have for a type of tokens, or
+// "" for text.
+func codeClass(t chroma.TokenType) string {
+	for ; t != 0; t = t.Parent() {
+		if class, ok := chroma.StandardTypes[t]; ok {
+			return class
+		}
+	}
+	return ""
 }
 
 // callHTML renders the arguments of a call: edits as a diff, commands and files as code,
@@ -266,7 +339,7 @@ func callHTML(b *furl.Block, text string) template.HTML {
 		return diff(unidiff.Diff(visible.Line(file), ended(before), ended(after)))
 	}
 	if content, ok := get("content", "file_text"); ok && file != "" {
-		return code(content, languageOf(file))
+		return code(content, highlight.Language(file))
 	}
 	if command, ok := get("command", "cmd"); ok {
 		return code(command, "bash")
@@ -313,13 +386,6 @@ func ended(s string) []byte {
 	return []byte(s)
 }
 
-func languageOf(file string) string {
-	if lexer := lexers.Match(file); lexer != nil {
-		return lexer.Config().Name
-	}
-	return ""
-}
-
 // patchOrPlain renders a patch as a diff, other texts as they are.
 func patchOrPlain(text string) template.HTML {
 	if strings.Contains(text, "*** Begin Patch") || strings.HasPrefix(text, "--- ") || strings.HasPrefix(text, "diff ") {
@@ -335,7 +401,7 @@ const maxDiff = 2 << 20
 // change, so that a line in it such as "+++ b/file" is not taken for the name of a file.
 type hunk struct{ before, after int }
 
-var hunkHead = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+var hunkHead = lazyregexp.New(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 
 // next reports whether a line is in the hunk, which the line may begin.
 func (h *hunk) next(line string) bool {

@@ -40,6 +40,9 @@ func TestMarkdownKeepsText(t *testing.T) {
 		if strings.Contains(out, "<script") || strings.Contains(out, "<style") || strings.Contains(out, "<b") && !strings.Contains(out, "<blockquote") && !strings.Contains(out, "<br") {
 			t.Fatalf("%q: %s", in, out)
 		}
+		if !strings.HasPrefix(out, `<div class="md">`) {
+			t.Fatalf("%q: not shown as Markdown: %s", in, out)
+		}
 		node, err := html.Parse(strings.NewReader(out))
 		if err != nil {
 			t.Fatal(err)
@@ -56,6 +59,35 @@ func TestMarkdownKeepsText(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What the renderer does not write is not on the page, whatever renders it.
+func TestOnlyAllowed(t *testing.T) {
+	for _, html := range []string{
+		"", "a", "<p>a</p>", `<ol start="3"><li>a</li></ol>`, `<input checked="" disabled="" type="checkbox" /> x`, "<br />", "<hr>", `<span class="c-kd">x</span>`,
+		`<a href="https://x.example/?a=1&amp;b=2" rel="nofollow noreferrer noopener" target="_blank">`,
+	} {
+		if !onlyAllowed(html) {
+			t.Errorf("%s is refused", html)
+		}
+	}
+	for _, html := range []string{
+		"<", "<p", "< p>", "<script>", "</script>", "<P>", "<img>", "<!-- -->", "<?x?>", "<p/onclick>", `<p onclick="x">`, `<p class="x">`, "<span class=x>", `<span class="x"id="y">`, `<span class="x" >`,
+		`<span  class="x">`, `<span class="a\b">`, `<span class="x`, `<span class="a"b">`, `<input type="text">`, `<ol start="x">`, `<a href="javascript:x">`, `<a href="//x">`, `<a href="https://x" target="y">`,
+		`<a href="https://x y">`, "<a\nhref=\"https://x\">", "<svg>", "<p></p><iframe>",
+	} {
+		if onlyAllowed(html) {
+			t.Errorf("%s is allowed", html)
+		}
+	}
+	for text, want := range map[string]string{
+		"<https://x.example/> <a@b.example> <ftp://x.example>": `<p><a href="https://x.example/" rel="nofollow noreferrer noopener" target="_blank">https://x.example/</a> a@b.example ftp://x.example</p>`,
+		"[a](/b) [c](//d) [e](HTTP://f) [g](https:h)":          `<p>a <span class="dest">(/b)</span> c <span class="dest">(//d)</span> <a href="HTTP://f" rel="nofollow noreferrer noopener" target="_blank">e</a> <span class="dest">(HTTP://f)</span> g <span class="dest">(https:h)</span></p>`,
+	} {
+		if got := string(markdown(text)); got != `<div class="md">`+want+"\n</div>" {
+			t.Errorf("%s:\ngot  %s\nwant %s", text, got, want)
+		}
+	}
 }
 
 // The HTML of a text is not much longer than the text, whatever it has.

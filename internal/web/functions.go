@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/visible"
 )
 
@@ -26,7 +27,7 @@ var functions = template.FuncMap{
 	"percent":     percent,
 	"dollars":     dollars,
 	"cents":       cents,
-	"money":       money,
+	"money":       operation.Money,
 	"promptwords": promptWords,
 	"savings":     savingsWords,
 	"minus":       func(s string) string { return strings.Replace(s, "-", "−", 1) },

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/browsertest"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/unidiff"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
@@ -34,11 +35,7 @@ const maxInspected = 100 << 10
 
 // inspect shows one block: what the model sees, the original, and why they differ.
 func (p *Page) inspect(v *visit) error {
-	return v.read(func(snap *snapshot) error {
-		m, err := v.moment(snap)
-		if err != nil {
-			return err
-		}
+	return v.atMoment(func(m *moment) error {
 		if r := m.reductionAt(v.r.FormValue("at")); r != nil {
 			v.render(http.StatusOK, "inspect-reduction", m.marker(r))
 			return nil
@@ -86,12 +83,12 @@ func (v *visit) inspectBlock(m *moment) (*inspection, error) {
 			in.Diff = diff(unidiff.Between("original", ended(text), "what the model sees", ended(seen)))
 		}
 	}
-	p := &picked{At: []string{in.At}, Spans: []furl.Span{{First: pos, Last: pos}}}
+	span := furl.Span{First: pos, Last: pos}
 	if h, err := recall.ParseHandle(in.At); err == nil && h.Block < 0 {
-		p.Spans[0].Last.Block = max(0, len(msg.Blocks)-1)
+		span.Last.Block = max(0, len(msg.Blocks)-1)
 	}
-	p.describe(m)
-	in.Acts, in.Held = m.blockActs(p, in.OnPath), heldWords(p.Hold)
+	seen := operation.LookAt(m.state, m.view, func(f func(furl.Pos, *furl.Message, *furl.Block)) { m.blocksOf(span, f) })
+	in.Acts, in.Held = m.blockActs(in.At, pos, &seen, in.OnPath), heldWords(seen.Strongest)
 	return in, nil
 }
 

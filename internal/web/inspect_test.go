@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/transcript"

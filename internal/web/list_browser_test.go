@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/furlhq/furl/internal/browsertest"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/storage"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/internal/web"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/browsertest"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )

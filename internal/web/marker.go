@@ -118,11 +118,7 @@ func (m *moment) blocksOf(sp furl.Span, f func(furl.Pos, *furl.Message, *furl.Bl
 func (p *Page) nextMarker(v *visit) error {
 	after, _ := strconv.Atoi(v.r.FormValue("after")) // 0 if there is no selection
 	back := v.r.FormValue("direction") == "previous"
-	return v.read(func(snap *snapshot) error {
-		m, err := v.moment(snap)
-		if err != nil {
-			return err
-		}
+	return v.atMoment(func(m *moment) error {
 		found := furl.Seq(0)
 		for _, r := range policy.Reductions(m.state) {
 			switch {

@@ -63,11 +63,7 @@ func (m *meter) Lost() float64 { return -m.Saved.Saved() }
 
 // showMeter shows the meter alone.
 func (p *Page) showMeter(v *visit) error {
-	return v.read(func(snap *snapshot) error {
-		m, err := v.moment(snap)
-		if err != nil {
-			return err
-		}
+	return v.atMoment(func(m *moment) error {
 		v.render(http.StatusOK, "meterpart", v.meter(m))
 		return nil
 	})

@@ -56,6 +56,17 @@ func (m *moment) tokens(counted int, b *furl.Block, hidden bool) int {
 	return m.scale().Of(counted, items(b))
 }
 
+// atMoment calls f with the moment that the request is about, while nothing changes it.
+func (v *visit) atMoment(f func(*moment) error) error {
+	return v.read(func(snap *snapshot) error {
+		m, err := v.moment(snap)
+		if err != nil {
+			return err
+		}
+		return f(m)
+	})
+}
+
 // moment reads the request parameter "request".
 func (v *visit) moment(snap *snapshot) (*moment, error) {
 	m := &moment{s: v.s, snap: snap, requests: v.requests}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -32,7 +32,10 @@ func TestMoney(t *testing.T) {
 	led.Add(today, "claude-sonnet-4-5-20250929", storage.Savings{Requests: 40, Tokens: 300_000, TokensWithout: 1_200_000, SummaryTokens: 2_000, Cost: 1, CostWithout: 4, SummaryCost: 0.25, OverWindow: 2})
 	led.Add(today, "local-model", storage.Savings{Requests: 3, Tokens: 7_000, TokensWithout: 6_000, Unpriced: 3})
 	l.add(t, time.Hour, storage.Meta{Client: "claude-cli", Ledger: led})
-	l.add(t, 0, storage.Meta{Client: "codex"}) // by an older version
+	older := storage.Batch{Records: []furl.Record{{Seq: 1, At: time.Now(), Body: &furl.Exchange{Model: "m"}}}, Meta: &storage.Meta{Client: "codex"}}
+	if err := l.Store().Append(t.Context(), furl.SessionKey{Session: "older"}, older); err != nil {
+		t.Fatal(err)
+	}
 	address := l.serve(t)
 	status, page := get(t, address+"/furl/money")
 	if status != 200 {

@@ -12,11 +12,7 @@ import (
 
 // showPart shows the body of a folded part of the transcript.
 func (p *Page) showPart(v *visit) error {
-	return v.read(func(snap *snapshot) error {
-		m, err := v.moment(snap)
-		if err != nil {
-			return err
-		}
+	return v.atMoment(func(m *moment) error {
 		pos, msg, b, err := v.blockAt(m)
 		if err != nil {
 			return err
@@ -31,11 +27,7 @@ func (p *Page) showPart(v *visit) error {
 // recorded.
 func (p *Page) original(v *visit) error {
 	var text, name string
-	err := v.read(func(snap *snapshot) error {
-		m, err := v.moment(snap)
-		if err != nil {
-			return err
-		}
+	err := v.atMoment(func(m *moment) error {
 		pos, msg, b, err := v.blockAt(m)
 		if err != nil {
 			return err
@@ -65,11 +57,7 @@ func (p *Page) showMedia(v *visit) error {
 		return badRequest("invalid image number %.20q", v.r.FormValue("n"))
 	}
 	var raw []byte
-	err = v.read(func(snap *snapshot) error {
-		m, err := v.moment(snap)
-		if err != nil {
-			return err
-		}
+	err = v.atMoment(func(m *moment) error {
 		_, msg, b, err := v.blockAt(m)
 		if err != nil {
 			return err

@@ -22,11 +22,7 @@ func (p *Page) peek(v *visit) error {
 	if err != nil {
 		return badRequest("%v", err)
 	}
-	return v.read(func(snap *snapshot) error {
-		m, err := v.moment(snap)
-		if err != nil {
-			return err
-		}
+	return v.atMoment(func(m *moment) error {
 		out := new(peek)
 		if r := m.reduction(h.Msg); r != nil {
 			out.Title, out.Time = reductionLine(r), r.Time
@@ -39,7 +35,7 @@ func (p *Page) peek(v *visit) error {
 			if out.Title = part.Title; out.Title == "" {
 				out.Title = part.First()
 			}
-			out.Time = snap.log.At(pos.Msg).At
+			out.Time = m.snap.log.At(pos.Msg).At
 			if r := m.reduction(m.state.ShownBy(pos)); r != nil {
 				out.By = reductionLine(r)
 			}

@@ -60,11 +60,7 @@ func (c *contextPicture) add(r run) {
 
 // picture responds with the context of a moment.
 func (p *Page) picture(v *visit) error {
-	return v.read(func(snap *snapshot) error {
-		m, err := v.moment(snap)
-		if err != nil {
-			return err
-		}
+	return v.atMoment(func(m *moment) error {
 		return v.json(m.picture(v.s, v.usage(m).Hidden))
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/furlhq/furl/internal/browsertest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
 )
 
 // A link opens at what it names, also after the messages around it have their real heights.

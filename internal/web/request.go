@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/unidiff"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -101,7 +102,7 @@ func (p *Page) showRequest(v *visit) error {
 		}
 	}
 	if bytes := sizeOf(texts[0]) + sizeOf(texts[1]); bytes > maxCompared {
-		data.Why = fmt.Sprintf("The requests have %s together, which is too much to compare on a page.", size(int64(bytes)))
+		data.Why = fmt.Sprintf("The requests have %s together, which is too much to compare on a page.", operation.Size(int64(bytes)))
 		v.render(http.StatusOK, "request.tmpl", data)
 		return nil
 	}

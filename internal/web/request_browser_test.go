@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/furlhq/furl/internal/browsertest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
 )
 
 // From the transcript at a request, one key shows what was sent, and how that differs from

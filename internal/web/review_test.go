@@ -14,9 +14,9 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/dev/procstat"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/internal/numbers"
-	"github.com/furlhq/furl/internal/procstat"
-	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/furlhq/furl/internal/browsertest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
 )
 
 // The ribbon says what is in the context and selects it, and the scrubber shows the context

@@ -9,9 +9,9 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
-	"github.com/furlhq/furl/internal/browsertest"
-	"github.com/furlhq/furl/internal/recordings"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
+	"github.com/furlhq/furl/internal/dev/recordings"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/internal/web"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"

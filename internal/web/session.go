@@ -40,14 +40,10 @@ func (p *Page) moveTo(v *visit) error { return v.showTranscript("moment") }
 
 // showTranscript shows a session with a template.
 func (v *visit) showTranscript(template string) error {
-	return v.read(func(snap *snapshot) error {
-		m, err := v.moment(snap)
-		if err != nil {
-			return err
-		}
+	return v.atMoment(func(m *moment) error {
 		data := &sessionPage{
 			ID: v.s.ID(), Info: v.listed(v.s.Info()), Meter: v.meter(m), Model: v.seesModel(), At: v.r.FormValue("at"),
-			Now: m.isNow(), N: m.request, Of: len(m.requests), Head: furl.Seq(snap.log.Len()),
+			Now: m.isNow(), N: m.request, Of: len(m.requests), Head: furl.Seq(m.snap.log.Len()),
 		}
 		rows := m.rows(data.Model)
 		at := len(rows) - 1
@@ -88,11 +84,7 @@ func (p *Page) showMessages(v *visit) error {
 	if err != nil || n < 0 {
 		return badRequest("invalid chunk %.20q: expected a number", v.r.FormValue("chunk"))
 	}
-	return v.read(func(snap *snapshot) error {
-		m, err := v.moment(snap)
-		if err != nil {
-			return err
-		}
+	return v.atMoment(func(m *moment) error {
 		rows := m.rows(v.seesModel())
 		if n*chunkRows >= len(rows) {
 			return notFound("the transcript has no chunk %d", n)
@@ -108,11 +100,7 @@ func (p *Page) chunkOf(v *visit) error {
 	if err != nil {
 		return badRequest("%v", err)
 	}
-	return v.read(func(snap *snapshot) error {
-		m, err := v.moment(snap)
-		if err != nil {
-			return err
-		}
+	return v.atMoment(func(m *moment) error {
 		v.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		v.send(http.StatusOK, []byte(strconv.Itoa(find(m.rows(v.seesModel()), h.Msg)/chunkRows)))
 		return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/session"
 )
 

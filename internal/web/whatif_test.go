@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/browsertest"
-	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/dev/browsertest"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -155,7 +155,7 @@ func TestBrowserWhatIf(t *testing.T) {
 	})
 	b.Run("look", func(t *testing.T) {
 		source := ""
-		if _, err := os.Stat(filepath.FromSlash("../clienttest/testdata/node_modules/axe-core/axe.min.js")); err == nil {
+		if _, err := os.Stat(filepath.FromSlash("../dev/clienttest/testdata/node_modules/axe-core/axe.min.js")); err == nil {
 			source = axe(t)
 			browsertest.Eval[any](b, source+";0")
 		}

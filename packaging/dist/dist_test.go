@@ -91,7 +91,7 @@ func main() {
 	os.Stdout.WriteString("furl " + info.Main.Version + "\n")
 }
 `)
-	write("internal/house/manual/main.go", `package main
+	write("internal/dev/house/manual/main.go", `package main
 
 import "os"
 

@@ -111,7 +111,7 @@ func (r *release) prepare(ctx context.Context) error {
 		return err
 	}
 	epoch := fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.time.Unix())
-	manual := r.goCommand(ctx, "run", "-trimpath", "./internal/house/manual", absolute)
+	manual := r.goCommand(ctx, "run", "-trimpath", "./internal/dev/house/manual", absolute)
 	manual.Env = append(manual.Env, epoch, "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	if err := run(manual); err != nil {
 		return err

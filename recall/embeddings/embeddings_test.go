@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/furlhq/furl/internal/embedtest"
+	"github.com/furlhq/furl/internal/dev/embedtest"
 )
 
 func TestEmbed(t *testing.T) {

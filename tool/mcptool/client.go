@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/tool"
 )
 
@@ -55,7 +55,7 @@ const (
 )
 
 // serverName has no "__", which separates it from the name of the tool.
-var serverName = regexp.MustCompile(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`)
+var serverName = lazyregexp.New(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`)
 
 // Check returns an error if the server cannot be connected to by its settings.
 func (s *Server) Check() error {

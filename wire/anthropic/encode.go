@@ -34,11 +34,11 @@ func (codec) EncodeMessage(s furl.Shown) ([]json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := apply(s.Msg, acts)
-	if err != nil || raw == nil {
+	edits, shown, err := apply(s.Msg, acts)
+	if err != nil || !shown {
 		return nil, err
 	}
-	return []json.RawMessage{raw}, nil
+	return []json.RawMessage{rawjson.Splice(s.Msg.Raw, edits)}, nil
 }
 
 // EncodeRequest applies the view to the body of req. It touches only messages
@@ -77,29 +77,28 @@ func (c codec) EncodeRequest(req *protocol.Request, v *furl.View) ([]byte, error
 		if s.Index < next && !late[i] || s.Index >= len(req.Messages) {
 			return nil, fmt.Errorf("the view shows message %d, the request has %d messages", s.Index, len(req.Messages))
 		}
-		item, shown, err := encodeInto(&req.Messages[s.Index], s)
+		raw := req.Messages[s.Index].Raw
+		edits, shown, err := encodeInto(&req.Messages[s.Index], s)
 		if err != nil {
 			return nil, fmt.Errorf("encode messages.%d: %w", s.Index, err)
 		}
 		if late[i] {
-			if item == nil {
-				item = req.Messages[s.Index].Raw
-			}
 			same = false
 			if shown {
-				items = append(items, rawjson.Item{Index: -1, New: item})
+				items = append(items, rawjson.Item{Index: -1, New: rawjson.Splice(raw, edits)})
 			}
 			continue
 		}
-		if i == cutAt && item != nil {
-			item = withBreakpoint(item, cutID, breakpointFor(req, s.Index))
-		}
-		same = same && s.Index == next
+		same = same && shown && s.Index == next && len(edits) == 0
 		next = s.Index + 1
-		same = same && shown && item == nil
-		if shown {
-			items = append(items, rawjson.Item{Index: s.Index, New: item})
+		if !shown {
+			continue
 		}
+		item := rawjson.Item{Index: s.Index, Edits: edits}
+		if i == cutAt && len(edits) > 0 {
+			item.New = withBreakpoint(rawjson.Splice(raw, edits), cutID, breakpointFor(req, s.Index))
+		}
+		items = append(items, item)
 	}
 	if same && next == len(req.Messages) {
 		return req.Body, nil
@@ -116,10 +115,9 @@ func (c codec) EncodeRequest(req *protocol.Request, v *furl.View) ([]byte, error
 	return rawjson.Splice(req.Body, rawjson.List(rawjson.Span{}, elems, items)), nil
 }
 
-// encodeInto returns the new bytes of m, an incoming message, as s shows its
-// recorded counterpart: nil if they do not change. shown is false if all
-// blocks are hidden.
-func encodeInto(m *furl.Message, s *furl.Shown) (raw json.RawMessage, shown bool, err error) {
+// encodeInto returns the edits of m, an incoming message, that make it what s shows of its
+// recorded counterpart. shown is false if all blocks are hidden.
+func encodeInto(m *furl.Message, s *furl.Shown) (edits []rawjson.Edit, shown bool, err error) {
 	if s.AsRecorded() {
 		return nil, true, nil
 	}
@@ -131,14 +129,7 @@ func encodeInto(m *furl.Message, s *furl.Shown) (raw json.RawMessage, shown bool
 	if err != nil {
 		return nil, false, err
 	}
-	raw, err = apply(m, acts)
-	if err != nil || raw == nil {
-		return nil, false, err
-	}
-	if len(raw) == len(m.Raw) && &raw[0] == &m.Raw[0] {
-		return nil, true, nil
-	}
-	return raw, true, nil
+	return apply(m, acts)
 }
 
 // action says what happens to one block of a message.
@@ -214,11 +205,11 @@ func shows(b *furl.Block, text string) bool {
 	return false
 }
 
-// apply splices the actions into the bytes of m. It returns m.Raw itself if
-// there is nothing to do, and nil if all blocks are hidden.
-func apply(m *furl.Message, acts []action) (json.RawMessage, error) {
+// apply returns the edits of m.Raw that make the actions. shown is false if all blocks are
+// hidden.
+func apply(m *furl.Message, acts []action) (edits []rawjson.Edit, shown bool, err error) {
 	if err := inOrder(m); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	items := make([]rawjson.Item, 0, len(acts))
 	elems := make([]rawjson.Span, len(acts))
@@ -233,23 +224,21 @@ func apply(m *furl.Message, acts []action) (json.RawMessage, error) {
 		if a.edit {
 			edited = true
 			if b.End == 0 { // the content is one string
-				edit := rawjson.SetField(m.Raw, "content", quote(a.text))
-				return rawjson.Splice(m.Raw, edit), nil
+				return rawjson.SetField(m.Raw, "content", quote(a.text)), true, nil
 			}
-			var err error
-			if item.New, err = editBlock(elems[i].Of(m.Raw), b, a.text); err != nil {
-				return nil, fmt.Errorf("content.%d: %w", i, err)
+			if item.Edits, err = editBlock(elems[i].Of(m.Raw), b, a.text); err != nil {
+				return nil, false, fmt.Errorf("content.%d: %w", i, err)
 			}
 		}
 		items = append(items, item)
 	}
 	switch {
 	case len(items) == 0 && len(acts) > 0:
-		return nil, nil
+		return nil, false, nil
 	case len(items) == len(acts) && !edited:
-		return m.Raw, nil
+		return nil, true, nil
 	}
-	return rawjson.Splice(m.Raw, rawjson.List(rawjson.Span{}, elems, items)), nil
+	return rawjson.List(rawjson.Span{}, elems, items), true, nil
 }
 
 // inOrder checks that the positions of the blocks ascend without overlap. A
@@ -269,17 +258,17 @@ func inOrder(m *furl.Message) error {
 	return nil
 }
 
-// editBlock replaces the text of a block and keeps the position and bytes of
+// editBlock returns the edits that replace the text of a block and keep the position and bytes of
 // every other field. An image or document becomes a text block, the only type
 // that can replace it.
-func editBlock(raw []byte, b *furl.Block, text string) ([]byte, error) {
+func editBlock(raw []byte, b *furl.Block, text string) ([]rawjson.Edit, error) {
 	switch b.Kind {
 	case furl.KindText:
-		return rawjson.Splice(raw, rawjson.SetField(raw, "text", quote(text))), nil
+		return rawjson.SetField(raw, "text", quote(text)), nil
 	case furl.KindResult:
-		return rawjson.Splice(raw, rawjson.SetField(raw, "content", quote(text))), nil
+		return rawjson.SetField(raw, "content", quote(text)), nil
 	case furl.KindCall:
-		return rawjson.Splice(raw, rawjson.SetField(raw, "input", object(text, "furl_shortened"))), nil
+		return rawjson.SetField(raw, "input", object(text, "furl_shortened")), nil
 	case furl.KindImage, furl.KindDocument:
 		f := readFields(rawjson.NewReader(raw))
 		out := appendText(nil, text)
@@ -287,7 +276,7 @@ func editBlock(raw []byte, b *furl.Block, text string) ([]byte, error) {
 			out = append(append(out[:len(out)-1], `,"cache_control":`...), f.cacheControl.Raw...)
 			out = append(out, '}')
 		}
-		return out, nil
+		return []rawjson.Edit{{Span: rawjson.Span{End: len(raw)}, New: out}}, nil
 	}
 	return nil, fmt.Errorf("the text of a block of kind %v cannot be replaced", b.Kind)
 }

@@ -12,16 +12,14 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// recordings returns the messages of each Claude Code transcript in
+// recordedMessages returns the messages of each Claude Code transcript in
 // $FURL_RECORDINGS, by file.
-func recordings(t *testing.T) map[string][]json.RawMessage {
-	dir := os.Getenv("FURL_RECORDINGS")
-	if dir == "" {
-		t.Skip("FURL_RECORDINGS names no folder of recordings")
-	}
+func recordedMessages(t *testing.T) map[string][]json.RawMessage {
+	dir := recordings.Dir(t)
 	out := make(map[string][]json.RawMessage)
 	for _, pattern := range []string{"entire-cli/*.jsonl.gz", "claude-code-log/*.jsonl"} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -70,7 +68,7 @@ func recorded(t *testing.T, file string) (messages []json.RawMessage) {
 // Real messages are encoded unchanged, decode to the blocks that
 // encoding/json finds, and change in one place only.
 func TestRecordings(t *testing.T) {
-	for name, messages := range recordings(t) {
+	for name, messages := range recordedMessages(t) {
 		t.Run(name, func(t *testing.T) {
 			body := []byte(`{"model":"m","max_tokens":1024,"messages":[` + string(bytes.Join(raws(messages), []byte(", "))) + `]}`)
 			req, err := Codec.DecodeRequest(body)

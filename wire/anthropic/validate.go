@@ -24,8 +24,7 @@ const defaultMaxBytes = 32 << 20
 // thinking counts as on if the messages contain any.
 //
 // Two rules cannot be checked from one request: signatures, and whether the
-// thinking of the latest message is unchanged; for the latter see
-// LatestThinking.
+// thinking of the latest message is unchanged.
 func (codec) Validate(req *protocol.Request, m furl.Model) error {
 	v := validator{req: req, model: m}
 	for _, rule := range []func() *protocol.Refusal{

@@ -157,9 +157,10 @@ func replyAs(req *protocol.Request) (several, unkept bool) {
 	if n == 0 || len(req.Offsets) != n {
 		return false, false
 	}
-	from, to := req.Offsets[0], req.Offsets[n-1]+len(req.Messages[n-1].Raw)
+	list := rawjson.Span{Start: req.Offsets[0], End: req.Offsets[n-1] + len(req.Messages[n-1].Raw)}
 	choices, background := false, false
-	rawjson.FieldsAround(req.Body, from, to, func(name string, r *rawjson.Reader, _ int) {
+	rawjson.FieldsAround(req.Body, list, func(name string, value rawjson.Span) {
+		r := rawjson.NewReader(value.Of(req.Body))
 		switch name {
 		case "n":
 			n, _ := r.Int()

@@ -1,10 +1,10 @@
 package openai
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
@@ -100,8 +100,8 @@ func starting(heads ...string) func(string) bool {
 var (
 	// namedError matches "Error: ", and names such as TypeError and
 	// java.io.IOException, also with a code: "Error [ERR_X]: ".
-	namedError = regexp.MustCompile(`^(?:Uncaught )?(?:[a-z]+\.)*[A-Z]?[A-Za-z]*(?:Error|Exception)(?: \[[A-Z_]+\])?: `)
-	shellError = regexp.MustCompile(`^(?:/\S*/)?(?:ba|z|da|k)?sh: .*(?:not found|No such file or directory|Permission denied)$`)
+	namedError = lazyregexp.New(`^(?:Uncaught )?(?:[a-z]+\.)*[A-Z]?[A-Za-z]*(?:Error|Exception)(?: \[[A-Z_]+\])?: `)
+	shellError = lazyregexp.New(`^(?:/\S*/)?(?:ba|z|da|k)?sh: .*(?:not found|No such file or directory|Permission denied)$`)
 )
 
 // exited reports whether a line states an exit code other than zero.

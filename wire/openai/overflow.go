@@ -2,11 +2,11 @@ package openai
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lazyregexp"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
 )
@@ -37,13 +37,13 @@ var overflowTexts = []string{
 }
 
 var (
-	limitPattern = regexp.MustCompile(`(?:maximum context length is|configured limit of|available context size \(|model with|tokens >) ?([0-9]{1,12})`)
+	limitPattern = lazyregexp.New(`(?:maximum context length is|configured limit of|available context size \(|model with|tokens >) ?([0-9]{1,12})`)
 	// The prompt alone if the text names it, otherwise everything requested.
-	partPatterns = []*regexp.Regexp{
-		regexp.MustCompile(`([0-9]{1,12}) in the (?:messages|prompt|input)`),
-		regexp.MustCompile(`([0-9]{1,12}) in the (?:functions|tools)`),
+	partPatterns = []*lazyregexp.Regexp{
+		lazyregexp.New(`([0-9]{1,12}) in the (?:messages|prompt|input)`),
+		lazyregexp.New(`([0-9]{1,12}) in the (?:functions|tools)`),
 	}
-	wholePattern = regexp.MustCompile(`(?:resulted in|you requested|requested about|request \(|contains|too long:) ?([0-9]{1,12})`)
+	wholePattern = lazyregexp.New(`(?:resulted in|you requested|requested about|request \(|contains|too long:) ?([0-9]{1,12})`)
 )
 
 // maxErrorBody bounds how much of an error is read.
@@ -105,7 +105,7 @@ func parseThinkingRefused(e *apiError) *protocol.ThinkingRefused {
 	return nil
 }
 
-func firstNumber(p *regexp.Regexp, s string) int {
+func firstNumber(p *lazyregexp.Regexp, s string) int {
 	found := p.FindStringSubmatch(s)
 	if found == nil {
 		return 0

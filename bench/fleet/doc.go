@@ -1,8 +1,0 @@
-// Command fleet says what a fleet of gateways needs for so many agents. It reads
-// figures.json, which the benchmark of this package writes, and prints the table of
-// docs/operate/capacity.md and its chart.
-//
-//	go test -C bench -run '^$' -bench Fleet -benchtime 1x -timeout 1h ./fleet   measure
-//	go test -C bench -run '^$' -bench Rows -benchtime 1x -timeout 1h ./fleet    costs in a large store
-//	go run -C bench ./fleet                                                     table and chart
-package main

@@ -1,0 +1,367 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/audit"
+	"github.com/furlhq/furl/internal/chat"
+	"github.com/furlhq/furl/internal/dev/sessiontest"
+	"github.com/furlhq/furl/internal/mcpserver"
+	"github.com/furlhq/furl/internal/operation"
+	"github.com/furlhq/furl/internal/web"
+	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/record"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
+	"github.com/furlhq/furl/upstream"
+)
+
+// operated is an operation as each surface takes it.
+type operatedCase struct {
+	line string   // of the command and the chat
+	body string   // of the API
+	form []string // the action of the page and its fields
+	at   string   // for a model
+	yes  bool     // the command asks otherwise
+}
+
+// operatedCases has each operation.
+var operatedCases = map[string]operatedCase{
+	"pin":     {"5", `{"handles":["5"]}`, []string{"pin", "at", "5"}, "5", false},
+	"unpin":   {"3", `{"handles":["3"]}`, []string{"unpin", "at", "3"}, "3", false},
+	"prefer":  {"5", `{"handles":["5"]}`, []string{"prefer", "at", "5"}, "5", false},
+	"hide":    {"5.0", `{"handles":["5.0"]}`, []string{"hide", "at", "5.0"}, "5.0", false},
+	"restore": {"7.0", `{"handles":["7.0"]}`, []string{"expand", "at", "7.0"}, "7.0", false},
+	"reduce":  {"--policy rolling-mask-5", `{"policy":"rolling-mask-5"}`, []string{"reduce", "policy", "rolling-mask-5"}, "", false},
+	"rewind":  {"5", `{"record":5}`, []string{"rewind", "at", "5"}, "", false},
+	"fork":    {"5", `{"at":5}`, []string{"fork", "at", "5"}, "", false},
+	"delete":  {"", `{}`, []string{"delete"}, "", true},
+
+	"approve":      {"", `{}`, []string{"approve"}, "", false},
+	"refuse":       {"", `{}`, []string{"refuse"}, "", false},
+	"edit-summary": {"", `{"text":"They read files, and more."}`, []string{"edit", "text", "They read files, and more."}, "", false},
+}
+
+// Each operation does the same on every surface that has it, and no other surface has it.
+func TestOperationsOnAllSurfaces(t *testing.T) {
+	folder := t.TempDir()
+	prepared := filepath.Join(folder, "prepared.db")
+	prepareOperated(t, prepared)
+	before := stateOf(t, prepared)
+	waiting := filepath.Join(folder, "waiting.db")
+	prepareOperated(t, waiting)
+	prepareSummary(t, waiting)
+	for _, o := range operation.All() {
+		c, ok := operatedCases[o.Name]
+		if !ok {
+			t.Errorf("the operation %s has no case", o.Name)
+			continue
+		}
+		t.Run(o.Name, func(t *testing.T) {
+			want, prepared, before := "", prepared, before
+			if strings.Contains(o.Path, "summary/") {
+				prepared, before = waiting, stateOf(t, waiting)
+			}
+			for _, on := range operation.Surfaces() {
+				place := filepath.Join(folder, o.Name+string(on)+".db")
+				copyTo(t, prepared, place)
+				err := operateOn(t, on, o, &c, place)
+				got := stateOf(t, place)
+				switch {
+				case !o.On(on):
+					if err == nil || got != before {
+						t.Errorf("%s has it, or it changes something: %v", on, err)
+					}
+				case err != nil:
+					t.Errorf("%s: %v", on, err)
+				case got == before:
+					t.Errorf("%s changes nothing", on)
+				case want == "":
+					want = got
+				case got != want:
+					t.Errorf("%s makes\n%s\nothers make\n%s", on, got, want)
+				}
+			}
+		})
+	}
+}
+
+// A session under legal hold is deleted on no surface.
+func TestHeldOnAllSurfaces(t *testing.T) {
+	folder := t.TempDir()
+	prepared := filepath.Join(folder, "prepared.db")
+	prepareOperated(t, prepared)
+	withSessions(t, prepared, func(all *session.Sessions) {
+		hold := storage.Hold{ID: "h-1", Session: "s1", Reason: "case 17"}
+		if err := storage.ChangeHolds(t.Context(), all.Store(), func([]storage.Hold) ([]storage.Hold, error) { return []storage.Hold{hold}, nil }); err != nil {
+			t.Fatal(err)
+		}
+	})
+	before := stateOf(t, prepared)
+	for _, o := range operation.All() {
+		if o.Audit != operation.Delete {
+			continue
+		}
+		c := operatedCases[o.Name]
+		for _, on := range operation.Surfaces() {
+			place := filepath.Join(folder, o.Name+string(on)+".db")
+			copyTo(t, prepared, place)
+			err := operateOn(t, on, o, &c, place)
+			if err == nil || o.On(on) && !strings.Contains(err.Error(), "legal hold") || stateOf(t, place) != before {
+				t.Errorf("%s on %s: %v", o.Name, on, err)
+			}
+		}
+	}
+}
+
+// prepareOperated makes a store with a session s1: record 3 is pinned, and 7.0 is hidden.
+func prepareOperated(t *testing.T, place string) {
+	withSessions(t, place, func(all *session.Sessions) {
+		s := all.CreateAs("s1", storage.Meta{Client: operation.OwnClient, Model: "claude-sonnet-4-5", Title: "s1"})
+		sessiontest.AppendAll(t, s, sessiontest.Steps(t, 12, 4000))
+		for name, in := range map[string]any{
+			"pin":  &operation.HoldInput{Blocks: operation.Blocks{Handles: []string{"3"}}},
+			"hide": &operation.HideInput{Blocks: operation.Blocks{Handles: []string{"7.0"}}},
+		} {
+			done, err := operation.Named(name).Do(&operation.Call{Context: t.Context(), Sessions: all, Session: s}, in)
+			if err != nil || done.Nothing != "" {
+				t.Fatal(err, done)
+			}
+		}
+	})
+}
+
+// summarizer needs no model.
+type summarizer struct{}
+
+func (summarizer) Summarize(context.Context, policy.SummaryRequest) (policy.Summary, error) {
+	return policy.Summary{Text: "They read files.", Usage: furl.Usage{Input: 1000, Output: 10}}, nil
+}
+
+// prepareSummary makes a summary of the session wait for approval.
+func prepareSummary(t *testing.T, place string) {
+	withSessions(t, place, func(all *session.Sessions) {
+		s, err := all.Open(t.Context(), "s1")
+		if err == nil {
+			err = s.Set(t.Context(), "ask_first", "on")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		fit, err := s.Fit(t.Context(), "claude-sonnet-4-5")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := s.PrepareSummary(t.Context(), fit, &policy.Compact{Summarizer: summarizer{}}); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	})
+}
+
+func withSessions(t *testing.T, place string, use func(*session.Sessions)) {
+	t.Helper()
+	store, err := sqlite.Open(place, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := session.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(all)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func copyTo(t *testing.T, from, to string) {
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var varies = regexp.MustCompile(`"(at|time)":"[^"]*",?|"(at|time)":\d+,?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// stateOf returns all records of a store's sessions, without times and ids of forks.
+func stateOf(t *testing.T, place string) string {
+	var b strings.Builder
+	withSessions(t, place, func(all *session.Sessions) {
+		for info, err := range all.List(t.Context(), storage.SessionQuery{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := all.Open(t.Context(), info.Session)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "session, fork of %q\n", info.ForkOf)
+			if w := s.WaitingSummary(); w != nil {
+				fmt.Fprintf(&b, "waiting: %s\n", w.Summary)
+			}
+			for _, r := range s.Records(0) {
+				line, err := (record.JSON{}).Append(nil, r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				fmt.Fprintf(&b, "%s\n", varies.ReplaceAll(line, nil))
+			}
+		}
+	})
+	return b.String()
+}
+
+// operateOn does an operation on a surface. It returns an error if the surface refuses it or
+// does not have it.
+func operateOn(t *testing.T, on operation.Surface, o *operation.Operation, c *operatedCase, place string) (err error) {
+	switch on {
+	case operation.Command:
+		args := append(append(strings.Fields(o.Command), "--store", place, "s1"), strings.Fields(c.line)...)
+		if o.Name == "edit-summary" {
+			file := filepath.Join(t.TempDir(), "summary.md")
+			if err := os.WriteFile(file, []byte("They read files, and more."), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, "--file", file)
+		}
+		if c.yes {
+			args = append(args, "--yes")
+		}
+		var out, errs bytes.Buffer
+		if code := Main(args, nil, strings.NewReader(""), &out, &errs); code != 0 {
+			err = fmt.Errorf("furl %s: %s", strings.Join(args, " "), &errs)
+		}
+	case operation.Chat:
+		store, opened := sqlite.Open(place, nil)
+		if opened != nil {
+			t.Fatal(opened)
+		}
+		conv := newConversationIn(t, "-- reply --\ntext: Yes.\n", store)
+		if r := conv.Command(t.Context(), nil, "/resume s1", 80); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		edit := &asked{answers: []chat.Answer{{Text: "They read files, and more."}}}
+		err = conv.Command(t.Context(), edit.ask, strings.TrimSpace("/"+o.Command+" "+c.line), 80).Err
+		conv.close()
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	case operation.Model:
+		withSessions(t, place, func(all *session.Sessions) { err = operateByModel(t, all, o, c.at) })
+	case operation.API, operation.Page:
+		withSessions(t, place, func(all *session.Sessions) { err = operateByHTTP(t, all, on, o, c) })
+	}
+	return err
+}
+
+func operateByModel(t *testing.T, all *session.Sessions, o *operation.Operation, at string) error {
+	list, err := mcpserver.OperationsFor([]string{o.Name})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ours, theirs := newPipes()
+	server := mcpserver.New(all, &mcpserver.Options{Operations: list})
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, theirs.in, theirs.out) }()
+	client, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(ctx, &mcp.IOTransport{Reader: ours.in, Writer: ours.out}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	called, err := client.CallTool(ctx, &mcp.CallToolParams{Name: "memory_" + o.Name, Arguments: map[string]any{"handle": "furl:s1/" + at}})
+	if err == nil && called.IsError {
+		err = fmt.Errorf("%v", called.GetError())
+	}
+	_ = client.Close() // ends the server
+	stop()
+	<-ended
+	return err
+}
+
+type pipes struct {
+	in  io.ReadCloser
+	out io.WriteCloser
+}
+
+// newPipes returns the two ends of a connection.
+func newPipes() (one, other pipes) {
+	a, b := io.Pipe()
+	c, d := io.Pipe()
+	return pipes{a, d}, pipes{c, b}
+}
+
+// accesses are the actions that an audit log has.
+type accesses struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (a *accesses) Append(e audit.Entry) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list = append(a.list, e.Action)
+	return nil
+}
+
+func operateByHTTP(t *testing.T, all *session.Sessions, on operation.Surface, o *operation.Operation, c *operatedCase) error {
+	up, err := upstream.New("http://127.0.0.1:1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log accesses
+	g, err := gateway.New(all, gateway.Upstreams{Anthropic: up, OpenAI: up}, &gateway.Options{Page: web.New(nil), Audit: &log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(g)
+	defer g.Close()
+	defer srv.Close()
+	path, kind, body := "/furl/v1/sessions/s1/"+o.Path, "application/json", c.body
+	if on == operation.Page {
+		form := url.Values{}
+		for i := 1; i < len(c.form); i += 2 {
+			form.Add(c.form[i], c.form[i+1])
+		}
+		path, kind, body = "/furl/sessions/s1/act/"+c.form[0], "application/x-www-form-urlencoded", form.Encode()
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", kind)
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	text, _ := io.ReadAll(res.Body)
+	if o.On(on) && (len(log.list) == 0 || log.list[0] != string(o.Audit)) {
+		t.Errorf("%s on %s: the audit log has %q", o.Name, on, log.list)
+	}
+	if res.StatusCode >= 400 {
+		return fmt.Errorf("%s %s: %s %s", path, body, res.Status, text)
+	}
+	return nil
+}

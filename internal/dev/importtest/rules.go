@@ -1,0 +1,162 @@
+// Package importtest defines which package of furl may import which, and what
+// pure packages must not use. Its test checks the source. docs/internals/design.md,
+// "Packages", has the diagram.
+package importtest
+
+// rule says what a package's files may use. Test files may use anything.
+type rule struct {
+	// imports lists the packages of this module it may import, by directory;
+	// "." is the root. A name ending in "/..." allows a whole tree.
+	imports []string
+	// stdlibOnly forbids packages of other modules.
+	stdlibOnly bool
+	// pure forbids goroutines, the clock, randomness, files and sockets.
+	pure bool
+	// offline forbids sockets only.
+	offline bool
+}
+
+// anything is for packages that connect all parts.
+var anything = []string{"./..."}
+
+// rules has one entry per directory with Go files; one ending in "/..."
+// covers a tree. The order is the order of imports, lowest first.
+var rules = map[string]rule{
+	// Values and pure functions.
+	".":              {stdlibOnly: true, pure: true},
+	"internal/lexer": {stdlibOnly: true, pure: true},
+	// pure but for the name of the process, by which tests are known.
+	"internal/lazyregexp": {stdlibOnly: true, offline: true},
+	"internal/namecount":  {imports: []string{".", "internal/lexer"}, pure: true},
+
+	// One package per subject, none of which knows the others.
+	"policy":            {imports: []string{".", "event", "price", "token", "internal/lexer", "internal/namecount", "internal/rawjson"}, pure: true},
+	"policy/agents":     {imports: []string{".", "policy", "internal/rawjson"}, stdlibOnly: true, pure: true},
+	"token":             {imports: []string{"."}, offline: true},
+	"catalog":           {imports: []string{".", "price", "internal/strictyaml", "internal/lazyregexp"}, offline: true},
+	"recall":            {imports: []string{".", "storage", "internal/lexer"}, offline: true},
+	"recall/embeddings": {stdlibOnly: true},
+	"event":             {imports: []string{"."}, stdlibOnly: true, pure: true},
+	"price":             {imports: []string{"."}, stdlibOnly: true, pure: true},
+	"record":            {imports: []string{".", "protocol", "internal/rawjson"}, stdlibOnly: true, pure: true},
+	"storage":           {imports: []string{"."}, stdlibOnly: true, pure: true},
+	"protocol":          {imports: []string{"."}, stdlibOnly: true, pure: true},
+	"wire/anthropic":    {imports: []string{".", "protocol", "internal/rawjson", "internal/imagesize", "internal/sse"}, pure: true},
+	"wire/openai":       {imports: []string{".", "protocol", "internal/rawjson", "internal/imagesize", "internal/sse", "internal/lazyregexp"}, pure: true},
+	"transcript":        {imports: []string{".", "protocol", "storage", "record", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/readable", "internal/lazyregexp"}, offline: true},
+
+	// The wire formats together, for all packages that handle any format:
+	// nothing above compares formats.
+	"wire": {imports: []string{".", "protocol", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/sse"}, pure: true},
+
+	// Stores implement the root's interfaces and do not import each other.
+	"inmem":    {imports: []string{".", "record", "storage"}, offline: true},
+	"sqlite":   {imports: []string{".", "record", "storage", "internal/filelock", "internal/rebuild"}, offline: true},
+	"postgres": {imports: []string{".", "record", "storage"}},
+
+	// The encryption of any store.
+	"encrypted": {imports: []string{".", "record", "storage"}, offline: true},
+
+	// What drives the core.
+	"internal/account":     {imports: []string{".", "event", "price", "protocol", "token"}, offline: true},
+	"internal/clients":     {imports: []string{".", "protocol", "storage", "wire", "internal/membudget", "internal/rawjson"}, offline: true},
+	"internal/open":        {imports: above("internal/account", "internal/clients", "internal/numbers", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/keepalive", "internal/rebuild")},
+	"session":              {imports: above("internal/account", "internal/agents", "internal/fingerprint", "internal/open", "internal/rebuild")},
+	"tool":                 {imports: []string{"internal/numbers", "internal/unidiff", "internal/lazyregexp"}, offline: true},
+	"tool/mcptool":         {imports: []string{"tool", "internal/lazyregexp"}},
+	"internal/fingerprint": {imports: []string{"."}, pure: true},
+	"internal/join":        {imports: []string{"."}, stdlibOnly: true, pure: true},
+	"internal/summary":     {imports: []string{".", "policy", "price", "protocol", "wire", "internal/rawjson"}, pure: true},
+	"internal/recalltext":  {imports: []string{".", "recall", "session"}, offline: true},
+	"internal/exchange":    {imports: above("internal/clients", "internal/numbers", "session", "upstream", "internal/onereply", "internal/agents", "internal/fingerprint", "internal/rawjson", "internal/recalltext", "internal/membudget", "internal/open")},
+	"upstream":             {imports: below},
+	"internal/modelsapi":   {imports: []string{".", "protocol", "upstream", "wire"}},
+	"internal/fit":         {imports: above("session", "inmem", "internal/exchange")},
+	"internal/operation":   {imports: []string{".", "policy", "recall", "session", "storage", "internal/numbers", "internal/open", "internal/visible"}, offline: true},
+	"furlhttp":             {imports: above("session", "internal/agents", "internal/exchange", "internal/rawjson")},
+	"gateway":              {imports: above("internal/clients", "session", "upstream", "furlhttp", "internal/access", "internal/admission", "internal/audit", "internal/agents", "internal/exchange", "internal/fit", "internal/keepalive", "internal/operation", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/summary", "internal/open")},
+	"agent":                {imports: above("session", "upstream", "tool", "internal/exchange", "internal/recalltext", "internal/summary", "internal/open")},
+	"replay":               {imports: above("session", "sim", "internal/fidelity", "internal/keepalive", "internal/numbers", "internal/promptcache"), offline: true},
+	"sim":                  {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
+	"furltest":             {imports: []string{".", "protocol", "record", "storage", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
+
+	// Surfaces. Only internal/cli and cmd name a store.
+	"internal/report":    {imports: []string{".", "replay", "internal/look", "internal/uplot"}, offline: true},
+	"internal/web":       {imports: append(surface, "internal/membudget", "internal/numbers", "internal/agents", "internal/chat", "internal/highlight", "internal/htmx", "internal/look", "internal/operation", "internal/report", "internal/unidiff", "internal/visible")},
+	"internal/chat":      {imports: []string{"internal/numbers", ".", "agent", "event", "tool"}},
+	"internal/tui":       {imports: []string{"internal/numbers", ".", "agent", "tool", "event", "internal/chat", "internal/highlight", "internal/visible"}},
+	"internal/mcpserver": {imports: above("session", "internal/agents", "internal/operation", "internal/origin", "internal/readable", "internal/recalltext")},
+	"internal/filelock":  {imports: []string{"internal/fileowner"}, stdlibOnly: true, offline: true},
+	"internal/fileowner": {stdlibOnly: true, offline: true},
+	"internal/follow":    {imports: []string{".", "transcript"}, offline: true},
+	"internal/eval":      {imports: []string{".", "internal/fidelity", "internal/numbers", "internal/strictyaml", "internal/lazyregexp"}, offline: true},
+	"internal/config":    {imports: []string{".", "policy", "policy/agents", "catalog", "internal/origin", "internal/strictyaml", "internal/lazyregexp"}},
+	"internal/cli":       {imports: anything},
+	"command":            {imports: []string{"policy", "internal/cli"}},
+	"cmd/furl":           {imports: anything},
+
+	// General helpers.
+	"internal/access":      {imports: []string{".", "internal/lazyregexp"}, stdlibOnly: true},
+	"internal/admission":   {imports: []string{".", "upstream", "internal/access", "internal/audit"}, stdlibOnly: true},
+	"internal/agents":      {imports: []string{"internal/lazyregexp"}, stdlibOnly: true},
+	"internal/audit":       {imports: []string{"internal/filelock", "internal/fileowner"}, stdlibOnly: true, offline: true},
+	"internal/certs":       {stdlibOnly: true},
+	"internal/setup":       {imports: []string{"contrib", "internal/agents", "internal/filelock", "internal/unidiff", "internal/lazyregexp"}, offline: true},
+	"internal/unidiff":     {pure: true},
+	"contrib":              {stdlibOnly: true, offline: true},
+	"internal/demo":        {imports: []string{".", "storage", "transcript"}, offline: true},
+	"internal/fidelity":    {imports: []string{".", "internal/lexer"}, pure: true},
+	"internal/keepalive":   {imports: []string{".", "price", "protocol"}, stdlibOnly: true, pure: true},
+	"internal/promptcache": {imports: []string{"."}, stdlibOnly: true, pure: true},
+	"internal/rebuild":     {imports: []string{".", "storage", "internal/rawjson"}, offline: true},
+	"internal/readable":    {imports: []string{"internal/numbers", ".", "internal/look"}, offline: true},
+	"internal/rawjson":     {stdlibOnly: true, pure: true},
+	"internal/origin":      {imports: []string{"internal/lazyregexp"}, stdlibOnly: true, pure: true},
+	"internal/strictyaml":  {imports: []string{"internal/lazyregexp"}, pure: true},
+	"internal/sessionjson": {imports: []string{".", "storage", "internal/agents"}, stdlibOnly: true, pure: true},
+	"internal/membudget":   {stdlibOnly: true, offline: true},
+	"internal/oidc":        {imports: []string{"internal/access"}},
+	"internal/onereply":    {imports: []string{".", "protocol", "wire", "internal/sse"}},
+	"internal/imagesize":   {stdlibOnly: true, pure: true},
+	"internal/sse":         {stdlibOnly: true},
+	"internal/highlight":   {offline: true},
+	"internal/htmx":        {stdlibOnly: true, offline: true},
+	"internal/look":        {stdlibOnly: true, offline: true},
+	"internal/uplot":       {stdlibOnly: true, offline: true},
+	"internal/numbers":     {stdlibOnly: true, pure: true},
+	"internal/visible":     {stdlibOnly: true, pure: true},
+
+	// Test kits, house tools and benchmarks. The program imports none of them: the map of
+	// packages in docs/internals/design.md lacks them.
+	"internal/dev/behaviours":  {stdlibOnly: true},
+	"internal/dev/browsertest": {},
+	"internal/dev/certstest":   {stdlibOnly: true},
+	"internal/dev/chattest":    {stdlibOnly: true},
+	"internal/dev/clienttest":  {},
+	"internal/dev/embedtest":   {stdlibOnly: true},
+	"internal/dev/fuzzall":     {stdlibOnly: true},
+	"internal/dev/house/...":   {imports: []string{".", "gateway", "inmem", "internal/cli", "internal/numbers", "protocol", "session", "storage", "transcript", "upstream", "internal/web"}},
+	"internal/dev/housetest":   {stdlibOnly: true},
+	"internal/dev/importtest":  {stdlibOnly: true},
+	"internal/dev/needs":       {stdlibOnly: true, offline: true},
+	"internal/dev/oidctest":    {stdlibOnly: true},
+	"internal/dev/procstat":    {stdlibOnly: true, offline: true},
+	"internal/dev/pgtest":      {},
+	"internal/dev/portable":    {},
+	"internal/dev/racetest":    {stdlibOnly: true, offline: true},
+	"internal/dev/recordings":  {stdlibOnly: true},
+	"internal/dev/sdktest":     {},
+	"internal/dev/sessiontest": {imports: []string{".", "inmem", "protocol", "session", "storage", "wire/anthropic", "internal/open"}},
+	"internal/dev/testreport":  {imports: []string{"internal/dev/behaviours"}, stdlibOnly: true},
+}
+
+// below is what all packages that drive the core may use.
+var below = []string{".", "protocol", "policy", "recall", "token", "catalog", "transcript", "wire", "event", "price", "record", "storage", "internal/lazyregexp", "internal/sse"}
+
+// surface is what the page, the terminal and the MCP server may use.
+var surface = above("session", "upstream", "gateway", "agent", "tool", "tool/...", "replay", "sim", "internal/config")
+
+// above adds packages to below.
+func above(names ...string) []string {
+	return append(append([]string(nil), below...), names...)
+}
