@@ -137,7 +137,7 @@ func TestCitusPing(t *testing.T) {
 	s := reopen(t, c.URL(pgtest.Coordinator)+"&options="+logging, &Options{MaxConns: 1})
 	logs := &commandLogs{c: c, at: map[string]int64{}}
 	ping := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // of a busy machine; idle, the slowest takes 1.4 s
 		defer cancel()
 		return s.Ping(ctx)
 	}
@@ -178,6 +178,14 @@ func TestCitusPing(t *testing.T) {
 	}
 	c.Kill(t, pgtest.Worker2)
 	still("one of two workers is killed")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	for _, err := range s.Sessions(ctx, "", storage.SessionQuery{}) {
+		if err == nil {
+			t.Error("the sessions of a killed worker were listed")
+		}
+	}
+	still("one of two workers is killed, and reads wait for it")
 	resume := c.Hang(t, pgtest.Worker1)
 	within(30*time.Second, "the other one hangs", true)
 	resume()
