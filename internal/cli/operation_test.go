@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -63,11 +64,11 @@ var operatedCases = map[string]operatedCase{
 func TestOperationsOnAllSurfaces(t *testing.T) {
 	folder := t.TempDir()
 	prepared := filepath.Join(folder, "prepared.db")
-	prepareOperated(t, prepared)
-	before := stateOf(t, prepared)
+	prepareOperated(t, prepared, "")
+	before := stateOf(t, prepared, "")
 	waiting := filepath.Join(folder, "waiting.db")
-	prepareOperated(t, waiting)
-	prepareSummary(t, waiting)
+	prepareOperated(t, waiting, "")
+	prepareSummary(t, waiting, "")
 	for _, o := range operation.All() {
 		c, ok := operatedCases[o.Name]
 		if !ok {
@@ -77,13 +78,16 @@ func TestOperationsOnAllSurfaces(t *testing.T) {
 		t.Run(o.Name, func(t *testing.T) {
 			want, prepared, before := "", prepared, before
 			if strings.Contains(o.Path, "summary/") {
-				prepared, before = waiting, stateOf(t, waiting)
+				prepared, before = waiting, stateOf(t, waiting, "")
 			}
 			for _, on := range operation.Surfaces() {
 				place := filepath.Join(folder, o.Name+string(on)+".db")
 				copyTo(t, prepared, place)
-				err := operateOn(t, on, o, &c, place)
-				got := stateOf(t, place)
+				said, err := operateOn(t, on, o, &c, place)
+				if strings.Contains(said, hostileTitle) || on == operation.Page && strings.Contains(said, hostileMarkup) {
+					t.Errorf("%s on %s shows what acts: %q", o.Name, on, said)
+				}
+				got := stateOf(t, place, "")
 				switch {
 				case !o.On(on):
 					if err == nil || got != before {
@@ -96,7 +100,8 @@ func TestOperationsOnAllSurfaces(t *testing.T) {
 				case want == "":
 					want = got
 				case got != want:
-					t.Errorf("%s makes\n%s\nothers make\n%s", on, got, want)
+					a, b := firstDifference(got, want)
+					t.Errorf("%s makes\n%s\nothers make\n%s", on, a, b)
 				}
 			}
 		})
@@ -107,14 +112,14 @@ func TestOperationsOnAllSurfaces(t *testing.T) {
 func TestHeldOnAllSurfaces(t *testing.T) {
 	folder := t.TempDir()
 	prepared := filepath.Join(folder, "prepared.db")
-	prepareOperated(t, prepared)
+	prepareOperated(t, prepared, "")
 	withSessions(t, prepared, func(all *session.Sessions) {
 		hold := storage.Hold{ID: "h-1", Session: "s1", Reason: "case 17"}
 		if err := storage.ChangeHolds(t.Context(), all.Store(), func([]storage.Hold) ([]storage.Hold, error) { return []storage.Hold{hold}, nil }); err != nil {
 			t.Fatal(err)
 		}
 	})
-	before := stateOf(t, prepared)
+	before := stateOf(t, prepared, "")
 	for _, o := range operation.All() {
 		if o.Audit != operation.Delete {
 			continue
@@ -123,19 +128,49 @@ func TestHeldOnAllSurfaces(t *testing.T) {
 		for _, on := range operation.Surfaces() {
 			place := filepath.Join(folder, o.Name+string(on)+".db")
 			copyTo(t, prepared, place)
-			err := operateOn(t, on, o, &c, place)
-			if err == nil || o.On(on) && !strings.Contains(err.Error(), "legal hold") || stateOf(t, place) != before {
+			_, err := operateOn(t, on, o, &c, place)
+			if err == nil || o.On(on) && !strings.Contains(err.Error(), "legal hold") || stateOf(t, place, "") != before {
 				t.Errorf("%s on %s: %v", o.Name, on, err)
 			}
 		}
 	}
 }
 
-// prepareOperated makes a store with a session s1: record 3 is pinned, and 7.0 is hidden.
-func prepareOperated(t *testing.T, place string) {
+// firstDifference returns the first line in which two texts differ, cut before it by up to 200 bytes.
+func firstDifference(a, b string) (inA, inB string) {
+	at := 0
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	from := max(strings.LastIndexByte(a[:at], '\n')+1, at-200)
+	inA, _, _ = strings.Cut(a[from:], "\n")
+	inB, _, _ = strings.Cut(b[from:], "\n")
+	return inA, inB
+}
+
+// A text that acts in a terminal, which it gives a title, and on a page, if it is shown as it is.
+const (
+	hostileTitle  = "\x1b]0;"
+	hostileMarkup = "<script>alert"
+	hostile       = hostileTitle + "owned\a" + hostileMarkup + "(1)</script>"
+)
+
+// prepareOperated makes a store with a session s1 of a tenant: record 3 is pinned, and 7.0 is hidden.
+func prepareOperated(t *testing.T, place string, tenant furl.Tenant) {
 	withSessions(t, place, func(all *session.Sessions) {
-		s := all.CreateAs("s1", storage.Meta{Client: operation.OwnClient, Model: "claude-sonnet-4-5", Title: "s1"})
-		sessiontest.AppendAll(t, s, sessiontest.Steps(t, 12, 4000))
+		all = all.For(tenant)
+		s := all.CreateAs("s1", storage.Meta{Client: operation.OwnClient, Model: "claude-sonnet-4-5", Title: "s1 " + hostile})
+		list := sessiontest.Steps(t, 12, 4000)
+		path, err := json.Marshal(map[string]string{"path": "src/" + hostile})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for record := 4; record <= 8; record += 2 { // a call, and its result after it
+			id := list[record-1].Blocks[1].ID
+			list[record-1] = sessiontest.Message(t, furl.RoleAssistant, sessiontest.Text("Reading "+hostile), sessiontest.Call(id, "read", string(path)))
+			list[record] = sessiontest.Message(t, furl.RoleUser, sessiontest.Result(id, hostile+list[record].Blocks[0].Text))
+		}
+		sessiontest.AppendAll(t, s, list)
 		for name, in := range map[string]any{
 			"pin":  &operation.HoldInput{Blocks: operation.Blocks{Handles: []string{"3"}}},
 			"hide": &operation.HideInput{Blocks: operation.Blocks{Handles: []string{"7.0"}}},
@@ -156,9 +191,9 @@ func (summarizer) Summarize(context.Context, policy.SummaryRequest) (policy.Summ
 }
 
 // prepareSummary makes a summary of the session wait for approval.
-func prepareSummary(t *testing.T, place string) {
+func prepareSummary(t *testing.T, place string, tenant furl.Tenant) {
 	withSessions(t, place, func(all *session.Sessions) {
-		s, err := all.Open(t.Context(), "s1")
+		s, err := all.For(tenant).Open(t.Context(), "s1")
 		if err == nil {
 			err = s.Set(t.Context(), "ask_first", "on")
 		}
@@ -203,10 +238,13 @@ func copyTo(t *testing.T, from, to string) {
 
 var varies = regexp.MustCompile(`"(at|time)":"[^"]*",?|"(at|time)":\d+,?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// stateOf returns all records of a store's sessions, without times and ids of forks.
-func stateOf(t *testing.T, place string) string {
+var digests = regexp.MustCompile(`"digest":"[^"]*",?`)
+
+// stateOf returns all records of a tenant's sessions in a store, without times and ids of forks.
+func stateOf(t *testing.T, place string, tenant furl.Tenant) string {
 	var b strings.Builder
 	withSessions(t, place, func(all *session.Sessions) {
+		all = all.For(tenant)
 		for info, err := range all.List(t.Context(), storage.SessionQuery{}) {
 			if err != nil {
 				t.Fatal(err)
@@ -224,16 +262,20 @@ func stateOf(t *testing.T, place string) string {
 				if err != nil {
 					t.Fatal(err)
 				}
-				fmt.Fprintf(&b, "%s\n", varies.ReplaceAll(line, nil))
+				line = varies.ReplaceAll(line, nil)
+				if _, ok := r.Body.(*furl.Reduction); ok { // its texts have times
+					line = digests.ReplaceAll(line, nil)
+				}
+				fmt.Fprintf(&b, "%s\n", line)
 			}
 		}
 	})
 	return b.String()
 }
 
-// operateOn does an operation on a surface. It returns an error if the surface refuses it or
-// does not have it.
-func operateOn(t *testing.T, on operation.Surface, o *operation.Operation, c *operatedCase, place string) (err error) {
+// operateOn does an operation on a surface and returns what is said. It returns an error if the surface
+// refuses it or does not have it.
+func operateOn(t *testing.T, on operation.Surface, o *operation.Operation, c *operatedCase, place string) (said string, err error) {
 	switch on {
 	case operation.Command:
 		args := append(append(strings.Fields(o.Command), "--store", place, "s1"), strings.Fields(c.line)...)
@@ -251,6 +293,7 @@ func operateOn(t *testing.T, on operation.Surface, o *operation.Operation, c *op
 		if code := Main(args, nil, strings.NewReader(""), &out, &errs); code != 0 {
 			err = fmt.Errorf("furl %s: %s", strings.Join(args, " "), &errs)
 		}
+		said = out.String() + errs.String()
 	case operation.Chat:
 		store, opened := sqlite.Open(place, nil)
 		if opened != nil {
@@ -261,7 +304,8 @@ func operateOn(t *testing.T, on operation.Surface, o *operation.Operation, c *op
 			t.Fatal(r.Err)
 		}
 		edit := &asked{answers: []chat.Answer{{Text: "They read files, and more."}}}
-		err = conv.Command(t.Context(), edit.ask, strings.TrimSpace("/"+o.Command+" "+c.line), 80).Err
+		reply := conv.Command(t.Context(), edit.ask, strings.TrimSpace("/"+o.Command+" "+c.line), 80)
+		said, err = reply.Text, reply.Err
 		conv.close()
 		if err := store.Close(); err != nil {
 			t.Fatal(err)
@@ -269,9 +313,9 @@ func operateOn(t *testing.T, on operation.Surface, o *operation.Operation, c *op
 	case operation.Model:
 		withSessions(t, place, func(all *session.Sessions) { err = operateByModel(t, all, o, c.at) })
 	case operation.API, operation.Page:
-		withSessions(t, place, func(all *session.Sessions) { err = operateByHTTP(t, all, on, o, c) })
+		withSessions(t, place, func(all *session.Sessions) { said, err = operateByHTTP(t, all, on, o, c) })
 	}
-	return err
+	return said, err
 }
 
 func operateByModel(t *testing.T, all *session.Sessions, o *operation.Operation, at string) error {
@@ -324,13 +368,29 @@ func (a *accesses) Append(e audit.Entry) error {
 	return nil
 }
 
-func operateByHTTP(t *testing.T, all *session.Sessions, on operation.Surface, o *operation.Operation, c *operatedCase) error {
+func operateByHTTP(t *testing.T, all *session.Sessions, on operation.Surface, o *operation.Operation, c *operatedCase) (said string, err error) {
+	var log accesses
+	status, text := requestOperation(t, all, on, o, c, &gateway.Options{Audit: &log}, nil)
+	if o.On(on) && (len(log.list) == 0 || log.list[0] != string(o.Audit)) {
+		t.Errorf("%s on %s: the audit log has %q", o.Name, on, log.list)
+	}
+	if status >= 400 {
+		err = fmt.Errorf("%s on %s: %d %s", o.Name, on, status, text)
+	}
+	return text, err
+}
+
+// requestOperation requests an operation from a gateway with these options. The change, if there is one,
+// changes the request. It returns the response's status and body.
+func requestOperation(t *testing.T, all *session.Sessions, on operation.Surface, o *operation.Operation, c *operatedCase, options *gateway.Options, change func(*http.Request)) (int, string) {
+	t.Helper()
 	up, err := upstream.New("http://127.0.0.1:1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log accesses
-	g, err := gateway.New(all, gateway.Upstreams{Anthropic: up, OpenAI: up}, &gateway.Options{Page: web.New(nil), Audit: &log})
+	defer up.Close()
+	options.Page = web.New(nil)
+	g, err := gateway.New(all, gateway.Upstreams{Anthropic: up, OpenAI: up}, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,18 +410,18 @@ func operateByHTTP(t *testing.T, all *session.Sessions, on operation.Surface, o 
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", kind)
+	if change != nil {
+		change(req)
+	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.Do(req)
 	if err != nil {
-		return err
+		return http.StatusBadGateway, err.Error()
 	}
 	defer res.Body.Close()
-	text, _ := io.ReadAll(res.Body)
-	if o.On(on) && (len(log.list) == 0 || log.list[0] != string(o.Audit)) {
-		t.Errorf("%s on %s: the audit log has %q", o.Name, on, log.list)
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if res.StatusCode >= 400 {
-		return fmt.Errorf("%s %s: %s %s", path, body, res.Status, text)
-	}
-	return nil
+	return res.StatusCode, string(text)
 }
