@@ -205,10 +205,11 @@ func (a *Agent) Run(ctx context.Context, input ...Input) iter.Seq2[Event, error]
 }
 
 // Compact requests a summary of the conversation now, whatever its size, and replaces
-// the old messages by it. focus is what the summary should pay attention to, in the
-// user's words; it may be "". If there is too little to summarize, the error says so.
-func (a *Agent) Compact(ctx context.Context, focus string) iter.Seq2[Event, error] {
-	return a.events(ctx, func(ctx context.Context, r *run) error { return r.compact(ctx, focus) })
+// the old messages by it, or those in the spans if there are some. focus is what the
+// summary should pay attention to, in the user's words; it may be "". If there is too little
+// to summarize, the error says so.
+func (a *Agent) Compact(ctx context.Context, focus string, spans ...furl.Span) iter.Seq2[Event, error] {
+	return a.events(ctx, func(ctx context.Context, r *run) error { return r.compact(ctx, focus, spans) })
 }
 
 // events returns the events of a run.

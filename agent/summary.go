@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/internal/summary"
 	"github.com/furlhq/furl/policy"
@@ -54,12 +55,63 @@ func (r *run) newSummarizer(p *provider, head []byte) (*summarizer, error) {
 		return z, nil
 	}
 	z.other = m
-	model := r.s.Model(m.ID)
-	model.Window = cmp.Or(m.Window, model.Window)
-	body, err := z.other.api.NewRequest(z.other.params("", nil, defaultMaxTokens(model.MaxOutput)))
-	of.Other = &summary.Other{Name: m.ID, Model: model, API: z.other.api, Body: body}
+	var err error
+	of.Other, err = otherModel(r.s, m)
 	return z, err
 }
+
+// otherModel returns a model that writes a session's summaries in requests of its own.
+func otherModel(s *session.Session, p *provider) (*summary.Other, error) {
+	model := s.Model(p.ID)
+	model.Window = cmp.Or(p.Window, model.Window)
+	body, err := p.api.NewRequest(p.params("", nil, defaultMaxTokens(model.MaxOutput)))
+	return &summary.Other{Name: p.ID, Model: model, API: p.api, Body: body}, err
+}
+
+// Compact requests a summary of a session from a model, without an Agent: the request has
+// only the messages to summarize. It replaces these messages by the summary and returns its
+// record. focus and spans are those of Agent.Compact.
+func Compact(ctx context.Context, s *session.Session, m Model, focus string, spans ...furl.Span) (furl.Seq, error) {
+	p, err := newProvider(m, nil)
+	if err != nil {
+		return 0, err
+	}
+	z := &apart{p: p}
+	meta := s.Meta()
+	z.of = summary.Conversation{API: p.api, Name: meta.Model, Model: s.Model(meta.Model)}
+	if z.of.Other, err = otherModel(s, p); err != nil {
+		return 0, err
+	}
+	b, err := s.Internal().NextBudget(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return s.Internal().Compact(ctx, summary.Stage(z, focus, spans), b)
+}
+
+// apart is a summarizer without a run.
+type apart struct {
+	p  *provider
+	of summary.Conversation
+}
+
+// SummaryWindow implements policy.SummaryWindower.
+func (z *apart) SummaryWindow() int { return z.of.Window() }
+
+// Summarize implements policy.Summarizer.
+func (z *apart) Summarize(ctx context.Context, req policy.SummaryRequest) (policy.Summary, error) {
+	ctx, cancel := context.WithTimeout(ctx, summaryTimeout)
+	defer cancel()
+	body, model := z.of.Request(req)
+	reply, err := exchange.Plain(z.p.api, z.p.ID, body).Ask(ctx, exchange.AskOptions{Post: z.p.post, Retries: 2, Retry: func(int, time.Duration, error) {}})
+	if err != nil {
+		return policy.Summary{}, err
+	}
+	return z.of.Summary(reply, model, time.Now())
+}
+
+// summaryTimeout is the default of Summaries.Timeout.
+const summaryTimeout = 5 * time.Minute
 
 // SummaryWindow implements policy.SummaryWindower.
 func (z *summarizer) SummaryWindow() int { return z.of.Window() }
@@ -85,7 +137,7 @@ func (z *summarizer) Summarize(ctx context.Context, req policy.SummaryRequest) (
 }
 
 func (z *summarizer) write(ctx context.Context, p *provider, req policy.SummaryRequest) (policy.Summary, error) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(0, z.r.o.Summaries.Timeout), 5*time.Minute))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(0, z.r.o.Summaries.Timeout), summaryTimeout))
 	defer cancel()
 	// The request would be the next one, so its beginning is in the provider's cache.
 	if !req.Lighter && req.View != nil {
@@ -156,8 +208,8 @@ func asksFirst(s *session.Session) bool {
 	return false
 }
 
-// compact replaces old messages by a summary.
-func (r *run) compact(ctx context.Context, focus string) error {
+// compact replaces old or chosen messages by a summary.
+func (r *run) compact(ctx context.Context, focus string, spans []furl.Span) error {
 	if r.o.Playback {
 		return errors.New("compact: the replies come from a recording, so nothing is hidden")
 	}
@@ -169,7 +221,8 @@ func (r *run) compact(ctx context.Context, focus string) error {
 	if err != nil {
 		return err
 	}
-	stage := &policy.Compact{Summarizer: z, Memory: r.o.WorkingMemory, Request: summary.RequestFor(focus)}
+	stage := summary.Stage(z, focus, spans)
+	stage.Memory = r.o.WorkingMemory
 	b := x.Fit.Budget
 	b.Size = x.Fit.Plan.After
 	_, err = r.s.Internal().Compact(ctx, stage, b)

@@ -445,7 +445,7 @@ func (g *Gateway) operate(o *operation.Operation) func(*http.Request, *session.S
 		if err != nil {
 			return nil, err
 		}
-		call := &operation.Call{Context: r.Context(), Sessions: all, Session: s}
+		call := &operation.Call{Context: r.Context(), Sessions: all, Session: s, Compactor: g.compactorFor()}
 		done, err := o.Do(call, in)
 		if err != nil {
 			return nil, err

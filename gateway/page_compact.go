@@ -9,35 +9,21 @@ import (
 	"net/url"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/open"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/summary"
-	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
 )
 
-// Compactor writes summaries that a person requests on the page.
-type Compactor interface {
-	// WritesNow returns the model that Compact asks at once, with the key of the
-	// configuration. If ok is false, there is no such key for the session, and Compact
-	// waits for the session's next request, whose key it uses.
-	WritesNow(s *session.Session) (model string, ok bool)
-	// Compact replaces the old messages of a session by a summary and returns its
-	// record, or 0 if the summary is written after the session's next request. focus is
-	// what the summary should pay attention to, in the user's words, or "".
-	Compact(ctx context.Context, s *session.Session, focus string) (furl.Seq, error)
-	// Wanted returns the focus of a summary that waits for the session's next request.
-	Wanted(s *session.Session) (focus string, ok bool)
-	// Cancel forgets it, and reports whether there was one.
-	Cancel(s *session.Session) bool
-}
+// Compactor writes summaries that a person requests on the page or by the API.
+type Compactor = operation.Compactor
 
 // compactor implements Compactor.
 type compactor struct{ g *Gateway }
 
-// compactorFor returns the Compactor of the page, nil if there is no provider, or if summaries are off.
+// compactorFor returns the Compactor of the page and the API, nil if there is no provider, or if summaries are off.
 func (g *Gateway) compactorFor() Compactor {
 	if g.summaries.o.Off || g.up.Anthropic == nil && g.up.OpenAI == nil {
 		return nil
@@ -64,10 +50,10 @@ func (c compactor) WritesNow(s *session.Session) (model string, ok bool) {
 }
 
 // Compact implements Compactor.
-func (c compactor) Compact(ctx context.Context, s *session.Session, focus string) (furl.Seq, error) {
+func (c compactor) Compact(ctx context.Context, s *session.Session, what operation.Compaction) (furl.Seq, error) {
 	model, now := c.WritesNow(s)
 	if !now {
-		return 0, c.g.summaries.want(s.Info().SessionKey, focus)
+		return 0, c.g.summaries.want(s.Info().SessionKey, what)
 	}
 	// The summary is paid for, so it is recorded even if the browser disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.g.summaries.o.Timeout)
@@ -80,28 +66,21 @@ func (c compactor) Compact(ctx context.Context, s *session.Session, focus string
 		return 0, errors.New("too many summaries are being written, or the last one failed; try again in a few minutes")
 	}
 	defer c.g.summaries.end(a)
-	var b furl.Budget
-	_, err = s.Internal().Prepare(ctx, open.Preparation{
-		Prompt: func(tx *open.Change) open.Prompt {
-			return open.Prompt{Model: tx.Meta().Model, DryRun: true}
-		},
-		Encode:  func(_ *open.Change, fit *policy.Fit) error { b = fit.Budget; return nil },
-		NoModel: true,
-	})
+	b, err := s.Internal().NextBudget(ctx)
 	if err != nil {
 		return 0, err
 	}
-	rec, err := s.Internal().Compact(ctx, &policy.Compact{Summarizer: a, Request: summary.RequestFor(focus)}, b)
+	rec, err := s.Internal().Compact(ctx, summary.Stage(a, what.Focus, what.Spans), b)
 	c.g.summaryFinished(s, a, rec != 0, err)
 	return rec, err
 }
 
 // Wanted implements Compactor.
-func (c compactor) Wanted(s *session.Session) (focus string, ok bool) {
+func (c compactor) Wanted(s *session.Session) (what operation.Compaction, ok bool) {
 	c.g.summaries.mu.Lock()
 	defer c.g.summaries.mu.Unlock()
-	focus, ok = c.g.summaries.wanted[s.Info().SessionKey]
-	return focus, ok
+	what, ok = c.g.summaries.wanted[s.Info().SessionKey]
+	return what, ok
 }
 
 // Cancel implements Compactor.
@@ -114,33 +93,33 @@ func (c compactor) Cancel(s *session.Session) bool {
 const maxWanted = 4096
 
 // want has a summary written after the next request of a session.
-func (s *summaries) want(key furl.SessionKey, focus string) error {
+func (s *summaries) want(key furl.SessionKey, what operation.Compaction) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.wanted) >= maxWanted {
 		return fmt.Errorf("%d sessions already wait for a summary", len(s.wanted))
 	}
 	if s.wanted == nil {
-		s.wanted = make(map[furl.SessionKey]string)
+		s.wanted = make(map[furl.SessionKey]operation.Compaction)
 	}
-	s.wanted[key] = focus
+	s.wanted[key] = what
 	return nil
 }
 
-// takeWanted returns the focus of a summary that a person requested, once.
-func (s *summaries) takeWanted(key furl.SessionKey) (focus string, ok bool) {
+// takeWanted returns a summary that a person requested, once.
+func (s *summaries) takeWanted(key furl.SessionKey) (what operation.Compaction, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	focus, ok = s.wanted[key]
+	what, ok = s.wanted[key]
 	delete(s.wanted, key)
-	return focus, ok
+	return what, ok
 }
 
 // compactWanted writes the summary that a person requested, with the credentials of the
 // request that has just ended. It reports whether there was one to write.
 func (g *Gateway) compactWanted(r *http.Request, rt *route, x *session.Exchange, reply *protocol.Reply) bool {
 	key := x.Session.Info().SessionKey
-	focus, ok := g.summaries.takeWanted(key)
+	what, ok := g.summaries.takeWanted(key)
 	if !ok {
 		return false
 	}
@@ -148,7 +127,7 @@ func (g *Gateway) compactWanted(r *http.Request, rt *route, x *session.Exchange,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), g.summaries.o.Timeout)
 	if !g.summaries.begin(a, cancel, g.o.Now()) {
 		cancel()
-		_ = g.summaries.want(key, focus) // at the request after this one
+		_ = g.summaries.want(key, what) // at the request after this one
 		return true
 	}
 	s, b, path := x.Session, x.Fit.Budget, upstream.Path(r.URL)
@@ -156,7 +135,7 @@ func (g *Gateway) compactWanted(r *http.Request, rt *route, x *session.Exchange,
 	g.summaries.work.Go(func() {
 		defer g.summaries.end(a)
 		defer g.recoverSummary(path)
-		rec, err := s.Internal().Compact(ctx, &policy.Compact{Summarizer: a, Request: summary.RequestFor(focus)}, b)
+		rec, err := s.Internal().Compact(ctx, summary.Stage(a, what.Focus, what.Spans), b)
 		g.summaryFinished(s, a, rec != 0, err)
 	})
 	return true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -73,18 +74,18 @@ func TestPageCompacts(t *testing.T) {
 				if now != (key != "") || model != modelOf(format) {
 					t.Fatalf("WritesNow: %q, %v", model, now)
 				}
-				rec, err := c.Compact(t.Context(), s, "the tests")
+				rec, err := c.Compact(t.Context(), s, operation.Compaction{Focus: "the tests"})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if key == "" {
-					if focus, ok := c.Wanted(s); rec != 0 || !ok || focus != "the tests" {
-						t.Fatalf("record %d, wanted %q %v", rec, focus, ok)
+					if what, ok := c.Wanted(s); rec != 0 || !ok || what.Focus != "the tests" {
+						t.Fatalf("record %d, wanted %+v %v", rec, what, ok)
 					}
 					if !c.Cancel(s) || c.Cancel(s) {
 						t.Error("a summary can be cancelled once")
 					}
-					if _, err := c.Compact(t.Context(), s, "the tests"); err != nil {
+					if _, err := c.Compact(t.Context(), s, operation.Compaction{Focus: "the tests"}); err != nil {
 						t.Fatal(err)
 					}
 					a.step(t, st, few)
@@ -122,10 +123,10 @@ func TestPageCompactFails(t *testing.T) {
 		a.step(t, st, few)
 	}
 	s, c := st.only(t), st.compactorOf(t, &v)
-	if _, err := c.Compact(t.Context(), s, ""); err == nil {
+	if _, err := c.Compact(t.Context(), s, operation.Compaction{}); err == nil {
 		t.Error("a summary without text was used")
 	}
-	if _, err := c.Compact(t.Context(), s, ""); err == nil || !strings.Contains(err.Error(), "try again") {
+	if _, err := c.Compact(t.Context(), s, operation.Compaction{}); err == nil || !strings.Contains(err.Error(), "try again") {
 		t.Errorf("right after a failure: %v", err)
 	}
 	if n := len(s.Reductions()); n != 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
@@ -30,7 +31,7 @@ type SummaryOptions struct {
 	// conversation's provider must serve it with the same credential. If empty,
 	// the conversation's model writes them.
 	Model string
-	// Key is an API key for summaries that a person requests on the page. If empty,
+	// Key is an API key for summaries that a person requests on the page or by the API. If empty,
 	// or if there are tenants, these are written with the client's credential, after
 	// the session's next request.
 	Key string
@@ -53,9 +54,9 @@ type summaries struct {
 	backoffs    map[furl.SessionKey]backoff    // sessions whose last summary failed
 	pausedUntil map[*upstream.Client]time.Time // when to ask an overloaded provider again
 
-	// wanted are the sessions for which a person has requested a summary, with its
-	// focus. It is written after the session's next request.
-	wanted map[furl.SessionKey]string
+	// wanted are the summaries that people have requested, written after the session's
+	// next request.
+	wanted map[furl.SessionKey]operation.Compaction
 
 	wasted float64 // US dollars, for failed summaries
 

@@ -39,6 +39,10 @@ type Compact struct {
 	// plan or a list of files. They follow each summary. If nil, the
 	// WorkingMemory of the Settings.
 	Memory func() []string `json:"-"`
+	// Spans, if there are some, are what a person or a model has chosen: the summary
+	// replaces the whole steps and messages that they touch, however few. TailTokens,
+	// Levels and Pick are ignored. Protected and kept units stay.
+	Spans []furl.Span `json:"-"`
 	// Pick, if not nil, chooses the units that the summary replaces, oldest
 	// first. TailTokens and Levels are ignored. Protected and kept units stay.
 	Pick func(v *furl.View, b furl.Budget) []furl.Unit `json:"-"`
@@ -63,12 +67,9 @@ func (c *Compact) Reduce(ctx context.Context, v *furl.View, b furl.Budget) (*fur
 	if c.Summarizer == nil {
 		return nil, Skip("no summarizer is set")
 	}
-	units := c.pick(v, b)
-	if onlyMarks(units) {
-		return nil, Nothing
-	}
-	if n := b.Of(newTokens(units), 0); float64(n) < minShare*float64(b.Size) {
-		return nil, Skip(fmt.Sprintf("only %d of %d tokens are left to summarize", n, b.Size))
+	units, err := c.units(v, b)
+	if err != nil {
+		return nil, err
 	}
 	req, err := c.request(ctx, v, b, units)
 	if err != nil {
@@ -115,6 +116,50 @@ func SummaryText(reply *furl.Message) (string, error) {
 		return "", ErrNoSummary
 	}
 	return strings.Join(texts, "\n\n"), nil
+}
+
+// units returns the units that the summary will replace, or why there are none.
+func (c *Compact) units(v *furl.View, b furl.Budget) ([]furl.Unit, error) {
+	if len(c.Spans) > 0 {
+		return c.chosen(v)
+	}
+	units := c.pick(v, b)
+	if onlyMarks(units) {
+		return nil, Nothing
+	}
+	if n := b.Of(newTokens(units), 0); float64(n) < minShare*float64(b.Size) {
+		return nil, Skip(fmt.Sprintf("only %d of %d tokens are left to summarize", n, b.Size))
+	}
+	return units, nil
+}
+
+// chosen returns the units that Spans touch, with the earlier summaries and markers that
+// are inside them as a whole.
+func (c *Compact) chosen(v *furl.View) ([]furl.Unit, error) {
+	units, why := touched(v, c.Spans)
+	if len(units) == 0 {
+		return nil, why
+	}
+	if units = slices.DeleteFunc(units, func(u furl.Unit) bool { return u.Hold == furl.Keep }); len(units) == 0 {
+		return nil, skipKept
+	}
+	for i := range v.Units {
+		if u := &v.Units[i]; u.Kind == furl.UnitMark && !u.Protected && u.Hold != furl.Keep && covered(v.Spans(*u), c.Spans) {
+			units = append(units, *u)
+		}
+	}
+	slices.SortFunc(units, func(a, b furl.Unit) int { return cmp.Compare(a.First, b.First) })
+	return units, nil
+}
+
+const skipKept = Skip("it is preferred or was restored by a person; unpin it first")
+
+// covered reports whether both ends of each of some spans are in others.
+func covered(spans, by []furl.Span) bool {
+	in := func(pos furl.Pos) bool {
+		return slices.ContainsFunc(by, func(sp furl.Span) bool { return !before(pos, sp.First) && !before(sp.Last, pos) })
+	}
+	return len(spans) > 0 && !slices.ContainsFunc(spans, func(sp furl.Span) bool { return !in(sp.First) || !in(sp.Last) })
 }
 
 // pick returns the units that the summary will replace, oldest first.
@@ -187,7 +232,11 @@ func (c *Compact) reduction(v *furl.View, b furl.Budget, units []furl.Unit, req 
 			red.Summary.Messages += units[i].Messages
 		}
 	}
-	texts := []string{recordText(red.Summary, b), cmp.Or(c.Continue, DefaultContinue)}
+	then := DefaultContinue
+	if len(c.Spans) > 0 {
+		then, red.Reason = partContinue, "a summary of what was chosen by hand"
+	}
+	texts := []string{recordText(red.Summary, b), cmp.Or(c.Continue, then)}
 	if c.Frame != nil {
 		texts = []string{c.Frame(v, units, shownSummary(red.Summary.Text, b))}
 	}

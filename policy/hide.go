@@ -112,9 +112,24 @@ const handPickedNames = 30
 
 // steps hides whole units.
 func (h *Hide) steps(v *furl.View, b furl.Budget) (*furl.Reduction, error) {
-	why := skipHidden
-	var units []furl.Unit
+	units, why := touched(v, h.Spans)
+	if len(units) == 0 {
+		return nil, why
+	}
 	messages := 0
+	for i := range units {
+		messages += units[i].Messages
+	}
+	spans := v.Spans(units...)
+	text := "[hidden: " + countOf(max(1, messages), "message") + keptFromTo(spans[0].First, spans[len(spans)-1].Last, b.Recall) + "]"
+	return &furl.Reduction{Stage: h.Name(), Reason: "hidden by a person", Items: []furl.Item{Marker(v, b, units, text)}}, nil
+}
+
+// touched returns the units that have blocks in the spans and can be hidden, without
+// markers. If there are none, why says the reason.
+func touched(v *furl.View, spans []furl.Span) (units []furl.Unit, why Skip) {
+	why = skipHidden
+	h := &Hide{Spans: spans}
 	for i := range v.Units {
 		u := &v.Units[i]
 		found := false
@@ -130,18 +145,12 @@ func (h *Hide) steps(v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 		case u.Newest || u.Open:
 			why = skipNewest
 		case u.Protected:
-			why = Skip("instructions at the start of a conversation stay")
+			why = "instructions at the start of a conversation stay"
 		default:
 			units = append(units, *u)
-			messages += u.Messages
 		}
 	}
-	if len(units) == 0 {
-		return nil, why
-	}
-	spans := v.Spans(units...)
-	text := "[hidden: " + countOf(max(1, messages), "message") + keptFromTo(spans[0].First, spans[len(spans)-1].Last, b.Recall) + "]"
-	return &furl.Reduction{Stage: h.Name(), Reason: "hidden by a person", Items: []furl.Item{Marker(v, b, units, text)}}, nil
+	return units, why
 }
 
 func countOf(n int, noun string) string {

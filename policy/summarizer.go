@@ -33,6 +33,9 @@ type SummaryRequest struct {
 	Lighter bool
 	// Hide are the units of View that the summary will replace, oldest first.
 	Hide []furl.Unit
+	// Part reports that a person or a model has chosen Hide. A request that ends with
+	// Prompt could not say which messages of View these are, so it has only their texts.
+	Part bool
 	// Prompt asks the model for the summary.
 	Prompt string
 	// MaxTokens is the longest summary to accept, in the provider's tokens.

@@ -120,6 +120,8 @@ type Reply struct {
 	Err error
 	// Events, if not nil, must be read: the command asks a model. It is read like a Run.
 	Events iter.Seq2[agent.Event, error]
+	// After, if not nil, returns more output when Events have been read; "" for none.
+	After func() string
 	// Reload reports that the entries have changed: another branch or session.
 	Reload bool
 	// Input is a text for the input line, such as the message before which the user

@@ -41,7 +41,7 @@ type slashRun struct {
 func slashes() []slash {
 	return []slash{
 		{chat.Command{Name: "context", Short: "Show what takes up the context window"}, furlCommand("context")},
-		{chat.Command{Name: "compact", Usage: "[FOCUS]", Short: "Replace old messages by a summary"}, (*conversation).compact},
+		{chat.Command{Name: "compact", Usage: "[HANDLE...] [FOCUS]", Short: "Replace old or chosen messages by a summary"}, (*conversation).compact},
 		{chat.Command{Name: "rolling-context", Usage: "[on|off]", Short: "Hide old tool results as they age", Values: switches}, (*conversation).rolling},
 		{chat.Command{Name: "policy", Usage: "[NAME]", Short: "Choose how the context is reduced"}, (*conversation).policy},
 		{chat.Command{Name: "summary", Usage: "[approve|refuse]", Short: "Show summaries, approve one that waits", Values: values("approve", "refuse")}, (*conversation).summaries},
@@ -182,7 +182,7 @@ func operated(name string) slash {
 
 // operate does an operation on the session, and says what it has done.
 func (c *conversation) operate(x *slashRun, o *operation.Operation, in any) chat.Reply {
-	call := &operation.Call{Context: x, Sessions: c.all, Session: c.session()}
+	call := &operation.Call{Context: x, Sessions: c.all, Session: c.session(), Compactor: chatCompactor{a: c.agent()}}
 	done, err := o.Do(call, in)
 	if wrong, ok := errors.AsType[operation.Invalid](err); ok {
 		return chat.Reply{Err: fmt.Errorf("%w; the form is /%s", wrong, strings.TrimSpace(o.Name+" "+o.Usage()))}
@@ -210,10 +210,6 @@ func needs(what string, run func(*conversation, *slashRun) chat.Reply) func(*con
 		}
 		return run(c, x)
 	}
-}
-
-func (c *conversation) compact(x *slashRun) chat.Reply {
-	return chat.Reply{Events: c.asking(x, x.ask, c.agent().Compact(x, x.text))}
 }
 
 func (c *conversation) rolling(x *slashRun) chat.Reply {

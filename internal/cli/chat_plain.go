@@ -49,8 +49,16 @@ func (c *conversation) printRun(ctx context.Context, out, errs io.Writer, messag
 			fmt.Fprintln(out, r.Text)
 		}
 	}
-	if r.Events != nil {
-		return p.print(r.Events)
+	if r.Events == nil {
+		return nil
+	}
+	if err := p.print(r.Events); err != nil || r.After == nil {
+		return err
+	}
+	if text := r.After(); asJSON {
+		p.line("output", map[string]any{"text": text})
+	} else {
+		fmt.Fprintln(out, text)
 	}
 	return nil
 }

@@ -186,7 +186,7 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 	group(cmd, "Start here", demoCommand(p), replayCommand(p), setupCommand(p), runCommand(p), chatCommand(p))
 	group(cmd, "Look at sessions", sessionsCommand(p), showCommand(p), getCommand(p), searchCommand(p), contextCommand(p), branchesCommand(p), statusCommand(p), statsCommand(p), uiCommand(p))
 	group(cmd, "Change what the model sees", operationCommand(p, "pin"), operationCommand(p, "prefer"), operationCommand(p, "unpin"), operationCommand(p, "hide"), operationCommand(p, "restore"),
-		reduceCommand(p), operationCommand(p, "rewind"), operationCommand(p, "fork"), summaryCommand(p), editSummaryCommand(p), setCommand(p))
+		operationCommand(p, "compact"), reduceCommand(p), operationCommand(p, "rewind"), operationCommand(p, "fork"), summaryCommand(p), editSummaryCommand(p), setCommand(p))
 	group(cmd, "Move sessions", importCommand(p), exportCommand(p), resumeInCommand(p), fitCommand(p))
 	group(cmd, "Run for agents and teams", serveCommand(p), mcpCommand(p), configCommand(p), modelsCommand(p), doctorCommand(p), tenantsCommand(p), keysCommand(p), auditCommand(p))
 	group(cmd, "Keep and delete", deleteCommand(p), redactCommand(p), holdCommand(p), backupCommand(p), encryptionCommand(p), uninstallCommand(p))

@@ -170,6 +170,7 @@ func (f *mcpFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	own := mcpserver.Options{Project: f.workingFolder(), Version: version(), Logger: f.log}
+	own.Compactor = func(s *session.Session) operation.Compactor { return compactorOf(c, s) }
 	if own.Operations, err = modelOperations(c); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/operation"
 )
 
@@ -68,12 +69,17 @@ func (f *storeFlags) operate(cmd *cobra.Command, o *operation.Operation, name st
 			return err
 		}
 	}
+	c, _, err := config.Load(f.config, f.program.policies)
+	if err != nil {
+		return err
+	}
+	t.compactor = compactorOf(c, t.Session)
 	return t.operate(cmd, o, in, f.json)
 }
 
 // operate does an operation on the session, and prints the result.
 func (t *target) operate(cmd *cobra.Command, o *operation.Operation, in any, asJSON bool) error {
-	call := &operation.Call{Context: cmd.Context(), Sessions: t.all, Session: t.Session}
+	call := &operation.Call{Context: cmd.Context(), Sessions: t.all, Session: t.Session, Compactor: t.compactor}
 	done, err := o.Do(call, in)
 	if err != nil {
 		return operationError(cmd, err)

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,6 +24,7 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/audit"
 	"github.com/furlhq/furl/internal/chat"
+	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/internal/mcpserver"
 	"github.com/furlhq/furl/internal/operation"
@@ -29,6 +32,7 @@ import (
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/upstream"
@@ -50,6 +54,7 @@ var operatedCases = map[string]operatedCase{
 	"prefer":  {"5", `{"handles":["5"]}`, []string{"prefer", "at", "5"}, "5", false},
 	"hide":    {"5.0", `{"handles":["5.0"]}`, []string{"hide", "at", "5.0"}, "5.0", false},
 	"restore": {"7.0", `{"handles":["7.0"]}`, []string{"expand", "at", "7.0"}, "7.0", false},
+	"compact": {"5-9", `{"handles":["5-9"]}`, []string{"compact", "at", "5-9"}, "5-9", false},
 	"reduce":  {"--policy rolling-mask-5", `{"policy":"rolling-mask-5"}`, []string{"reduce", "policy", "rolling-mask-5"}, "", false},
 	"rewind":  {"5", `{"record":5}`, []string{"rewind", "at", "5"}, "", false},
 	"fork":    {"5", `{"at":5}`, []string{"fork", "at", "5"}, "", false},
@@ -63,6 +68,7 @@ var operatedCases = map[string]operatedCase{
 // Each operation does the same on every surface that has it, and no other surface has it.
 func TestOperationsOnAllSurfaces(t *testing.T) {
 	folder := t.TempDir()
+	provideSummaries(t)
 	prepared := filepath.Join(folder, "prepared.db")
 	prepareOperated(t, prepared, "")
 	before := stateOf(t, prepared, "")
@@ -111,6 +117,7 @@ func TestOperationsOnAllSurfaces(t *testing.T) {
 // A session under legal hold is deleted on no surface.
 func TestHeldOnAllSurfaces(t *testing.T) {
 	folder := t.TempDir()
+	provideSummaries(t)
 	prepared := filepath.Join(folder, "prepared.db")
 	prepareOperated(t, prepared, "")
 	withSessions(t, prepared, func(all *session.Sessions) {
@@ -159,7 +166,7 @@ const (
 func prepareOperated(t *testing.T, place string, tenant furl.Tenant) {
 	withSessions(t, place, func(all *session.Sessions) {
 		all = all.For(tenant)
-		s := all.CreateAs("s1", storage.Meta{Client: operation.OwnClient, Model: "claude-sonnet-4-5", Title: "s1 " + hostile})
+		s := all.CreateAs("s1", storage.Meta{Client: operation.OwnClient, Model: "claude-sonnet-4-5", Format: furl.FormatAnthropic, Title: "s1 " + hostile})
 		list := sessiontest.Steps(t, 12, 4000)
 		path, err := json.Marshal(map[string]string{"path": "src/" + hostile})
 		if err != nil {
@@ -181,6 +188,24 @@ func prepareOperated(t *testing.T, place string, tenant furl.Tenant) {
 			}
 		}
 	})
+}
+
+// summaryScript is the reply of a model that writes a summary.
+const summaryScript = "-- reply --\ntext: They read files.\n"
+
+// provideSummaries starts a provider, and makes it that of the commands.
+func provideSummaries(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		player, err := sim.ParseScript("summary", []byte(summaryScript))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		sim.New(&sim.Options{Player: player, NoAuth: true}).ServeHTTP(w, r)
+	}))
+	t.Cleanup(provider.Close)
+	t.Setenv("ANTHROPIC_BASE_URL", provider.URL)
+	t.Setenv("ANTHROPIC_API_KEY", "k")
 }
 
 // summarizer needs no model.
@@ -238,6 +263,10 @@ func copyTo(t *testing.T, from, to string) {
 
 var varies = regexp.MustCompile(`"(at|time)":"[^"]*",?|"(at|time)":\d+,?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
+// sizes are what a summary depends on besides the session: the chat's prompt has instructions
+// and tools too.
+var sizes = regexp.MustCompile(`"(before|after|input|own)":[0-9.]+|\d+ tokens before`)
+
 var digests = regexp.MustCompile(`"digest":"[^"]*",?`)
 
 // stateOf returns all records of a tenant's sessions in a store, without times and ids of forks.
@@ -265,6 +294,9 @@ func stateOf(t *testing.T, place string, tenant furl.Tenant) string {
 				line = varies.ReplaceAll(line, nil)
 				if _, ok := r.Body.(*furl.Reduction); ok { // its texts have times
 					line = digests.ReplaceAll(line, nil)
+				}
+				if bytes.Contains(line, []byte(`"stage":"compact"`)) {
+					line = sizes.ReplaceAll(line, nil)
 				}
 				fmt.Fprintf(&b, "%s\n", line)
 			}
@@ -299,13 +331,19 @@ func operateOn(t *testing.T, on operation.Surface, o *operation.Operation, c *op
 		if opened != nil {
 			t.Fatal(opened)
 		}
-		conv := newConversationIn(t, "-- reply --\ntext: Yes.\n", store)
+		conv := newConversationIn(t, summaryScript, store)
 		if r := conv.Command(t.Context(), nil, "/resume s1", 80); r.Err != nil {
 			t.Fatal(r.Err)
 		}
 		edit := &asked{answers: []chat.Answer{{Text: "They read files, and more."}}}
 		reply := conv.Command(t.Context(), edit.ask, strings.TrimSpace("/"+o.Command+" "+c.line), 80)
 		said, err = reply.Text, reply.Err
+		if reply.Events != nil {
+			for _, failed := range reply.Events {
+				err = errors.Join(err, failed)
+			}
+			said = reply.After()
+		}
 		conv.close()
 		if err := store.Close(); err != nil {
 			t.Fatal(err)
@@ -323,17 +361,23 @@ func operateByModel(t *testing.T, all *session.Sessions, o *operation.Operation,
 	if err != nil {
 		return err
 	}
+	args := map[string]any{"handle": "furl:s1/" + at}
+	if first, last, isRange := strings.Cut(at, "-"); isRange {
+		args = map[string]any{"handle": "furl:s1/" + first, "to": last}
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ours, theirs := newPipes()
-	server := mcpserver.New(all, &mcpserver.Options{Operations: list})
+	server := mcpserver.New(all, &mcpserver.Options{Operations: list, Compactor: func(s *session.Session) operation.Compactor {
+		return compactorOf(&config.Config{}, s)
+	}})
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, theirs.in, theirs.out) }()
 	client, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(ctx, &mcp.IOTransport{Reader: ours.in, Writer: ours.out}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	called, err := client.CallTool(ctx, &mcp.CallToolParams{Name: "memory_" + o.Name, Arguments: map[string]any{"handle": "furl:s1/" + at}})
+	called, err := client.CallTool(ctx, &mcp.CallToolParams{Name: "memory_" + o.Name, Arguments: args})
 	if err == nil && called.IsError {
 		err = fmt.Errorf("%v", called.GetError())
 	}
@@ -384,12 +428,12 @@ func operateByHTTP(t *testing.T, all *session.Sessions, on operation.Surface, o 
 // changes the request. It returns the response's status and body.
 func requestOperation(t *testing.T, all *session.Sessions, on operation.Surface, o *operation.Operation, c *operatedCase, options *gateway.Options, change func(*http.Request)) (int, string) {
 	t.Helper()
-	up, err := upstream.New("http://127.0.0.1:1", nil)
+	up, err := upstream.New(cmp.Or(os.Getenv("ANTHROPIC_BASE_URL"), "http://127.0.0.1:1"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer up.Close()
-	options.Page = web.New(nil)
+	options.Page, options.Summaries.Key = web.New(nil), "k"
 	g, err := gateway.New(all, gateway.Upstreams{Anthropic: up, OpenAI: up}, options)
 	if err != nil {
 		t.Fatal(err)

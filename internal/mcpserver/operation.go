@@ -11,6 +11,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/recalltext"
+	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -54,6 +55,11 @@ type blockInput struct {
 	Handle string `json:"handle" jsonschema:"From a search result, such as furl:ID/12.0. Without ID: of the current session."`
 }
 
+type rangeInput struct {
+	blockInput
+	To string `json:"to,omitempty" jsonschema:"The last message, for all from handle to this one."`
+}
+
 // addOperations adds the tools that change what a model sees in a session.
 func (s *Server) addOperations() {
 	no := false
@@ -62,27 +68,38 @@ func (s *Server) addOperations() {
 		add(s, &mcp.Tool{
 			Name: toolPrefix + o.Name, Title: o.Short, Annotations: &mcp.ToolAnnotations{IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
 			Description: strings.Join(strings.Fields(strings.TrimSuffix(about, ".")), " ") + ". Has an effect on sessions that run through furl's gateway.",
-		}, func(ctx context.Context, req *mcp.CallToolRequest, in blockInput) ([]string, error) {
-			return s.operate(ctx, req, o, in.Handle)
+		}, func(ctx context.Context, req *mcp.CallToolRequest, in rangeInput) ([]string, error) {
+			return s.operate(ctx, req, o, &in)
 		})
 	}
 }
 
-// operate does an operation on the message of a handle.
-func (s *Server) operate(ctx context.Context, req *mcp.CallToolRequest, o *operation.Operation, handle string) ([]string, error) {
-	h, err := s.handle(ctx, req.Session, handle)
+// operate does an operation on the message of a handle, or on a range of messages.
+func (s *Server) operate(ctx context.Context, req *mcp.CallToolRequest, o *operation.Operation, at *rangeInput) ([]string, error) {
+	h, err := s.handle(ctx, req.Session, at.Handle)
 	if err != nil {
 		return nil, err
+	}
+	name := h.String()
+	if at.To != "" {
+		to, err := recall.ParseHandle(at.To)
+		if err != nil || to.Session != "" && to.Session != h.Session {
+			return nil, fmt.Errorf("invalid to %.80q: expected a handle of the same session", at.To)
+		}
+		name = fmt.Sprintf("%d-%d", h.Msg, to.Msg)
 	}
 	one, err := s.all.Open(ctx, h.Session)
 	if err != nil {
 		return nil, s.failure("opening the session", err)
 	}
 	in := o.Input()
-	if err := operation.Arguments(in, []string{h.String()}); err != nil {
+	if err := operation.Arguments(in, []string{name}); err != nil {
 		return nil, err
 	}
 	call := &operation.Call{Context: ctx, Sessions: s.all, Session: one, ByModel: true}
+	if s.o.Compactor != nil {
+		call.Compactor = s.o.Compactor(one)
+	}
 	done, err := o.Do(call, in)
 	var refused operation.Refusal
 	switch {

@@ -43,6 +43,9 @@ type Options struct {
 	// Operations are those that the client's model has as tools; see OperationsFor. If nil,
 	// those of DefaultOperations.
 	Operations []*operation.Operation
+	// Compactor, if set, returns what writes the summaries of a session, nil if no model can
+	// be asked.
+	Compactor func(*session.Session) operation.Compactor
 	// Access, if set, is called before each call of a tool and each read of a resource. An
 	// error refuses it. The function that it returns is called afterwards with the session
 	// that was found, "" for none, and with nil or the error. That of a session or message

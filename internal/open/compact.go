@@ -36,3 +36,13 @@ func (s *Session) Compact(ctx context.Context, stage *policy.Compact, b furl.Bud
 	}
 	return rec, nil
 }
+
+// NextBudget returns the budget of the session's next request, as far as it is known.
+func (s *Session) NextBudget(ctx context.Context) (b furl.Budget, err error) {
+	_, err = s.Prepare(ctx, Preparation{
+		Prompt:  func(c *Change) Prompt { return Prompt{Model: c.Meta().Model, DryRun: true} },
+		Encode:  func(_ *Change, fit *policy.Fit) error { b = fit.Budget; return nil },
+		NoModel: true,
+	})
+	return b, err
+}

@@ -74,6 +74,8 @@ type Call struct {
 	What string
 	// ByModel reports that the model has called it. It may not hide what the user said.
 	ByModel bool
+	// Compactor writes summaries, nil if no model can be asked.
+	Compactor Compactor
 }
 
 // Result is what an operation has done, or would do.
@@ -145,7 +147,7 @@ func Named(name string) *Operation {
 // All returns the table.
 func All() []*Operation { return slices.Clone(all) }
 
-var all = []*Operation{pin, unpin, prefer, hide, restore, reduce, approve, refuse, edit, rewind, fork, deletes}
+var all = []*Operation{pin, unpin, prefer, hide, restore, compact, reduce, approve, refuse, edit, rewind, fork, deletes}
 
 // preview is the part of an input that asks what an operation would do.
 type preview struct {

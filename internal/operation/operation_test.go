@@ -1,6 +1,7 @@
 package operation_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/internal/operation"
+	"github.com/furlhq/furl/internal/summary"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -88,7 +91,47 @@ func opened(t *testing.T) *operation.Call {
 	all, _ := sessiontest.Open(t, session.Options{Window: 50_000})
 	s := all.Create(storage.Meta{Client: "furl chat", Model: "claude-sonnet-4-5"})
 	sessiontest.AppendAll(t, s, sessiontest.Steps(t, 12, 4000))
-	return &operation.Call{Context: t.Context(), Sessions: all, Session: s}
+	return &operation.Call{Context: t.Context(), Sessions: all, Session: s, Compactor: &compactor{}}
+}
+
+// compactor writes the same summary each time. If wait is set, it waits for the next request.
+type compactor struct {
+	wait, fail bool
+	wanted     *operation.Compaction
+}
+
+func (k *compactor) WritesNow(*session.Session) (string, bool) { return "claude-haiku-4-5", !k.wait }
+
+func (k *compactor) Compact(ctx context.Context, s *session.Session, what operation.Compaction) (furl.Seq, error) {
+	if k.wait {
+		k.wanted = &what
+		return 0, nil
+	}
+	b, err := s.Internal().NextBudget(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return s.Internal().Compact(ctx, summary.Stage(k, what.Focus, what.Spans), b)
+}
+
+func (k *compactor) Summarize(context.Context, policy.SummaryRequest) (policy.Summary, error) {
+	if k.fail {
+		return policy.Summary{}, errors.New("status 401")
+	}
+	return policy.Summary{Text: "They read files."}, nil
+}
+
+func (k *compactor) Wanted(*session.Session) (operation.Compaction, bool) {
+	if k.wanted == nil {
+		return operation.Compaction{}, false
+	}
+	return *k.wanted, true
+}
+
+func (k *compactor) Cancel(*session.Session) bool {
+	had := k.wanted != nil
+	k.wanted = nil
+	return had
 }
 
 // An operation that can be undone leaves what the model sees as it was.
@@ -96,6 +139,7 @@ func TestUndo(t *testing.T) {
 	for name, in := range map[string]any{
 		"pin": &operation.HoldInput{Blocks: blocks("3")}, "prefer": &operation.HoldInput{Blocks: blocks("3-7")},
 		"hide": &operation.HideInput{Blocks: blocks("3-9")}, "hide the steps": &operation.HideInput{Blocks: blocks("3-9"), Steps: true},
+		"compact": &operation.CompactInput{}, "compact a range": &operation.CompactInput{Handles: []string{"5-9", "12"}},
 		"reduce": &operation.ReduceInput{Policy: "rolling-mask-5"},
 		"rewind": &operation.RewindInput{Record: new(furl.Seq(5))},
 	} {
@@ -172,6 +216,121 @@ func TestModelHides(t *testing.T) {
 	}
 	if done, err := operation.Named("hide").Do(c, &operation.HideInput{Blocks: blocks("3-5")}); err != nil || done.Nothing != "" {
 		t.Errorf("old results: %v, %+v", err, done)
+	}
+	for _, in := range []*operation.CompactInput{{Handles: []string{"1-9"}}, {Handles: []string{fmt.Sprintf("5-%d", newest)}}, {}} {
+		if _, err := operation.Named("compact").Do(c, in); err == nil || c.Session.Info().Records != newest+1 {
+			t.Errorf("compact %v: %v", in.Handles, err)
+		}
+	}
+	if done, err := operation.Named("compact").Do(c, &operation.CompactInput{Handles: []string{"6-9"}}); err != nil || done.Nothing != "" {
+		t.Errorf("compact old steps: %v, %+v", err, done)
+	}
+}
+
+// A summary of a range replaces these messages and no others, says beforehand what that costs,
+// and merges a summary inside of the range.
+func TestCompactRange(t *testing.T) {
+	c := opened(t)
+	do := func(in *operation.CompactInput) *operation.Result {
+		t.Helper()
+		done, err := operation.Named("compact").Do(c, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+	c.Preview = true
+	text := do(&operation.CompactInput{Handles: []string{"6-9"}})
+	if words := text.Text(true) + strings.Join(text.Notes, " "); !strings.HasPrefix(words, "Would compact 6-9. A summary by claude-haiku-4-5 replaces 4 messages.") ||
+		!strings.Contains(words, "one request to claude-haiku-4-5 of about 2,") || text.Price.After >= text.Price.Before || text.Price.Once == 0 {
+		t.Errorf("the preview says %q, price %+v", words, text.Price)
+	}
+	c.Preview = false
+	before := c.Session.View("")
+	first := do(&operation.CompactInput{Handles: []string{"6-9"}, Focus: "the tests"})
+	shown := make(map[furl.Seq]bool)
+	for _, m := range c.Session.View("").Messages {
+		shown[m.Seq] = true
+	}
+	for _, m := range before.Messages {
+		if in := m.Seq >= 6 && m.Seq <= 9; shown[m.Seq] == in {
+			t.Errorf("record %d: shown %v", m.Seq, shown[m.Seq])
+		}
+	}
+	if first.Undo == nil || !strings.Contains(first.Text(false), "replaces 4 messages") {
+		t.Errorf("got %+v", first)
+	}
+	if again := do(&operation.CompactInput{Handles: []string{"6-9"}}); again.Nothing == "" {
+		t.Errorf("the same range again: %+v", again)
+	}
+	do(&operation.CompactInput{Handles: []string{"4-13"}})
+	list := c.Session.Reductions()
+	if last := list[len(list)-1]; last.Archived != 6 || !last.Shown || list[0].Shown || list[0].Summary == "" {
+		t.Errorf("reductions %+v", list)
+	}
+	sessiontest.Checked(t, c.Session)
+}
+
+// What a person has pinned or preferred stays where a summary replaces the rest.
+func TestCompactKeepsPinned(t *testing.T) {
+	c := opened(t)
+	for name, at := range map[string]string{"pin": "6-7", "prefer": "10-11"} {
+		if _, err := operation.Named(name).Do(c, &operation.HoldInput{Blocks: blocks(at)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done, err := operation.Named("compact").Do(c, &operation.CompactInput{Handles: []string{"4-13"}})
+	if err != nil || !strings.Contains(done.Text(false), "replaces 6 messages") {
+		t.Fatal(err, done)
+	}
+	sessiontest.Checked(t, c.Session)
+	for at, want := range map[string]string{"6": "pinned", "10": "preferred", "1": "newest message of the user"} {
+		done, err := operation.Named("compact").Do(c, &operation.CompactInput{Handles: []string{at}})
+		if err != nil || !strings.Contains(done.Nothing, want) {
+			t.Errorf("%s: %v %+v", at, err, done)
+		}
+	}
+}
+
+// Without a model to ask, compact says so; without a key, it waits for the next request.
+func TestCompactor(t *testing.T) {
+	c := opened(t)
+	o, in := operation.Named("compact"), &operation.CompactInput{Handles: []string{"6-9"}}
+	k := c.Compactor.(*compactor)
+	c.Compactor = nil
+	if _, err := o.Do(c, in); err == nil || err.Error() != operation.NoProvider {
+		t.Errorf("without a model: %v", err)
+	}
+	c.Compactor, k.fail = k, true
+	if _, err := o.Do(c, in); err == nil || !strings.Contains(err.Error(), "No summary was written: ") || !strings.Contains(err.Error(), "status 401") {
+		t.Errorf("a failure: %v", err)
+	}
+	k.fail, k.wait = false, true
+	done, err := o.Do(c, in)
+	if err != nil || done.Undo == nil || k.wanted == nil || !strings.Contains(done.Text(false), "next request") {
+		t.Fatal(err, done)
+	}
+	if twice, err := o.Do(c, in); err != nil || !strings.Contains(twice.Nothing, "already") {
+		t.Errorf("twice: %v %+v", err, twice)
+	}
+	for range 2 {
+		undone, err := operation.Named(done.Undo.Operation).Do(c, done.Undo.Input)
+		if err != nil || k.wanted != nil {
+			t.Fatal(err, k.wanted)
+		}
+		if undone.Nothing == "" {
+			done2, err := operation.Named(undone.Undo.Operation).Do(c, undone.Undo.Input)
+			if err != nil || k.wanted == nil || len(k.wanted.Spans) != 4 {
+				t.Errorf("the undo of the undo: %v %+v", err, done2)
+			}
+			k.wanted = nil
+		}
+	}
+	if len(c.Session.Reductions()) != 0 {
+		t.Error("something was hidden")
+	}
+	if _, err := o.Do(c, &operation.CompactInput{Focus: strings.Repeat("x", 2001)}); !errors.As(err, new(operation.Invalid)) {
+		t.Errorf("a long focus: %v", err)
 	}
 }
 

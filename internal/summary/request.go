@@ -26,7 +26,7 @@ func (c *Conversation) Request(r policy.SummaryRequest) (body []byte, model stri
 	}
 	whole, err := c.continuedRequest(r)
 	own := standaloneRequest(c.API, c.Body, r, c.Name)
-	if err != nil || c.standaloneCheaper(r, own) {
+	if err != nil || r.Part || c.standaloneCheaper(r, own) {
 		return own, c.Name
 	}
 	return whole, c.Name

@@ -21,6 +21,12 @@ func standaloneRequest(api wire.API, client []byte, r policy.SummaryRequest, mod
 	return api.Question(client, model, standaloneSystem, question, r.MaxTokens)
 }
 
+// Tokens estimates the size of a standalone request, in tokens of the conversation's
+// model.
+func Tokens(r policy.SummaryRequest) int {
+	return estimateTokens(r, []byte(standaloneSystem+conversation(r)+r.Prompt))
+}
+
 // Longest tool result, tool call and text in the conversation, in bytes. A summary
 // does not need all of a long one.
 const (
@@ -39,9 +45,11 @@ func conversation(r policy.SummaryRequest) string {
 		switch {
 		case len(hide) > 0 && sameUnit(u, &hide[0]):
 			hide = hide[1:]
-			writeUnit(&out, u)
+			writeUnit(&out, u, speakerLabels[u.Kind])
+		case u.Kind == furl.UnitUser && r.Part:
+			writeUnit(&out, u, speakerLabels[u.Kind]+", outside of the part")
 		case u.Kind == furl.UnitUser:
-			writeUnit(&out, u)
+			writeUnit(&out, u, speakerLabels[u.Kind])
 		}
 	}
 	return strings.ReplaceAll(out.String(), "</conversation>", `<\/conversation>`) // content must not end the element
@@ -67,12 +75,12 @@ var speakerLabels = map[furl.UnitKind]string{
 	furl.UnitSystem: "instructions", furl.UnitUser: "user", furl.UnitStep: "agent", furl.UnitMark: "earlier",
 }
 
-// writeUnit writes a unit to out.
-func writeUnit(out *strings.Builder, u *furl.Unit) {
+// writeUnit writes a unit to out. by is the label of its texts.
+func writeUnit(out *strings.Builder, u *furl.Unit, by string) {
 	lastSpeaker := ""
 	for i := range u.Blocks {
 		b := &u.Blocks[i]
-		speaker, text := speakerLabels[u.Kind], b.Words()
+		speaker, text := by, b.Words()
 		kind := b.Block.Kind
 		if b.Block.IsResult() {
 			kind = furl.KindResult

@@ -223,3 +223,30 @@ func TestApartQuotesToolOutput(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// A summary of a part is asked for with the texts of the part alone, and with what the user
+// said outside of it as context.
+func TestPartHasItsOwnTexts(t *testing.T) {
+	log := furl.NewLog()
+	for _, text := range []string{"the task", "begun", "more", "done", "last"} {
+		role := furl.RoleUser
+		if log.Len()%2 == 1 {
+			role = furl.RoleAssistant
+		}
+		m := furl.TextMessage(role, text)
+		m.Seal()
+		if _, err := log.Append(log.Head(), time.Time{}, furl.Client, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := log.State().View(furl.Model{})
+	r := policy.SummaryRequest{View: v, Hide: v.Units[1:3], Part: true, Prompt: "Summarize.", MaxTokens: 100}
+	want := "[user, outside of the part]\nthe task\n\n[agent]\nbegun\n\n[user]\nmore\n\n[user, outside of the part]\nlast\n\n"
+	if got := conversation(r); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	c := &Conversation{API: anthropic.Codec, Name: "m", Body: []byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"whole"}]}`)}
+	if body, _ := c.Request(r); strings.Contains(string(body), "whole") || !strings.Contains(string(body), "outside of the part") {
+		t.Errorf("the request is %s", body)
+	}
+}

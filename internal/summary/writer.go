@@ -18,13 +18,18 @@ import (
 // focused adds what the user wants in a summary to a request for it.
 const focused = "\n\nThe user asks to pay attention to this in particular: "
 
-// RequestFor returns a request for a summary that pays attention to focus, which may be
-// empty.
-func RequestFor(focus string) string {
-	if focus = strings.TrimSpace(focus); focus == "" {
-		return policy.DefaultSummaryRequest
+// Stage returns the stage by which a summarizer writes a summary that a person or a model
+// has requested. focus is what it pays attention to, in their words, or "". If there are
+// spans, it replaces these messages, else all old ones.
+func Stage(z policy.Summarizer, focus string, spans []furl.Span) *policy.Compact {
+	c := &policy.Compact{Summarizer: z, Request: policy.DefaultSummaryRequest, Spans: spans}
+	if len(spans) > 0 {
+		c.Request = policy.PartSummaryRequest
 	}
-	return policy.DefaultSummaryRequest + focused + focus
+	if focus = strings.TrimSpace(focus); focus != "" {
+		c.Request += focused + focus
+	}
+	return c
 }
 
 // Conversation is a conversation to summarize, and the model that writes the summary.

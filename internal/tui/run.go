@@ -25,7 +25,8 @@ type job struct {
 	own     []string     // the inputs that were printed when the run started
 	stopped bool         // the user has interrupted it
 	failed  bool
-	pending []held // markers that wait for the size of the context
+	after   func() string // returns what a command prints at the end, nil for nothing
+	pending []held        // markers that wait for the size of the context
 }
 
 // doing says what a job does.
@@ -108,6 +109,9 @@ func (m *model) runEnded(j *job) {
 	}
 	m.endReply()
 	m.showHeld(j, 0)
+	if j.after != nil {
+		m.printCommand(j.after())
+	}
 	m.run = nil
 	m.info = m.conv.Info()
 	m.readMeter()
@@ -217,9 +221,7 @@ func (m *model) startCommand(line string) tea.Cmd {
 func (m *model) commandReplied(msg commandReplied) tea.Cmd {
 	j, r := msg.job, msg.reply
 	m.command = nil
-	if text := strings.TrimRight(r.Text, "\n"); text != "" {
-		m.printBlock(chat.Marker, wrapStyled(onlyColors(strings.ReplaceAll(text, "\t", "    ")), m.width))
-	}
+	m.printCommand(r.Text)
 	switch {
 	case r.Err == nil:
 	case j.stopped && errors.Is(r.Err, context.Canceled):
@@ -246,6 +248,7 @@ func (m *model) commandReplied(msg commandReplied) tea.Cmd {
 	case r.Events == nil:
 		j.cancel()
 	case m.run == nil && !m.quitting:
+		j.after = r.After
 		m.readRun(j, r.Events)
 	default:
 		j.cancel()
@@ -256,6 +259,13 @@ func (m *model) commandReplied(msg commandReplied) tea.Cmd {
 		m.printWarning("The command needs the model. Run it again when the reply has ended.")
 	}
 	return nil
+}
+
+// printCommand prints the output of a slash command.
+func (m *model) printCommand(text string) {
+	if text = strings.TrimRight(text, "\n"); text != "" {
+		m.printBlock(chat.Marker, wrapStyled(onlyColors(strings.ReplaceAll(text, "\t", "    ")), m.width))
+	}
 }
 
 // loadEntries reads the end of the session in a goroutine.

@@ -69,14 +69,15 @@ type panel struct {
 	Planned  []string       // what the chosen policy would hide
 	Text     *string        // to edit
 	Earlier  []string       // texts before it, newest first
-	Input    *input         // one line to fill in
+	Inputs   []input        // lines to fill in
+	Choose   *input         // what the panel is about; another value shows another panel
 	Settings []settingField
 	Branches []*branch
 	Links    []button
 }
 
 // input is a line that a person may fill in.
-type input struct{ Name, Label, Hint string }
+type input struct{ Name, Label, Hint, Value string }
 
 // button leads to an action.
 type button struct {

@@ -43,7 +43,7 @@ func (m *moment) blockActs(at string, pos furl.Pos, seen *operation.Seen, on boo
 			if seen.Inside {
 				list = append(list, m.actOn("hide", "Hide…", "", "at", at))
 			}
-			list = append(list, m.actOn("hide", "Hide the step…", "", "at", at, "steps", "1"))
+			list = append(list, m.actOn("hide", "Hide the step…", "", "at", at, "steps", "1"), m.actOn("compact", "Compact…", "", "at", seq))
 		}
 		switch seen.Strongest {
 		case furl.Pin:

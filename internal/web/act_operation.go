@@ -7,7 +7,7 @@ import (
 // call is a use of an operation on the visit's session. what is what the chosen blocks are
 // called.
 func (v *visit) call(what string) *operation.Call {
-	return &operation.Call{Context: v.r.Context(), Sessions: v.Sessions, Session: v.s, What: what}
+	return &operation.Call{Context: v.r.Context(), Sessions: v.Sessions, Session: v.s, What: what, Compactor: v.Compactor}
 }
 
 // ask returns the panel of an operation: what it would do, and what that costs. params are
@@ -63,6 +63,10 @@ func (v *visit) undoneBy(out *outcome, u *operation.Undo) {
 		out.Undo = v.button("undo", "Undo", params...)
 	case *operation.RewindInput:
 		out.Undo = v.button("rewind", "Undo", "at", seqKey(*in.Record))
+	case *operation.CompactInput:
+		if out.Undo = v.button("cancel", "Undo"); !in.Cancel {
+			out.Undo = v.button("compact", "Compact anyway", query(&operation.Blocks{Handles: in.Handles}, "focus", in.Focus)...)
+		}
 	case *operation.HideInput:
 		out.NoUndo = "This has no undo. You can hide it again."
 		params := query(&in.Blocks)

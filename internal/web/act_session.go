@@ -98,7 +98,7 @@ func askFork(v *visit) (*panel, error) {
 		return nil, err
 	}
 	out.Price = v.samePrice("This session does not change. The first request of the fork writes its own prompt cache.")
-	out.Input = &input{"title", "Title", "the same as this session's"}
+	out.Inputs = []input{{"title", "Title", "the same as this session's", ""}}
 	return out, nil
 }
 

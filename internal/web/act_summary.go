@@ -1,15 +1,12 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
-	"time"
+	"unicode"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/visible"
-	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/session"
 )
 
@@ -110,90 +107,68 @@ func doDecide(v *visit) (*outcome, error) {
 	return out, err
 }
 
-// maxFocus is the length of the longest focus of a summary, in bytes.
-const maxFocus = 2000
+// compactInput reads the form of compact: handles in one line, and those that were selected.
+func (v *visit) compactInput() (*operation.CompactInput, error) {
+	if err := v.r.ParseForm(); err != nil {
+		return nil, badRequest("invalid form: %v", err)
+	}
+	in := &operation.CompactInput{Focus: v.r.Form.Get("focus")}
+	for _, line := range v.r.Form["at"] {
+		in.Handles = append(in.Handles, strings.FieldsFunc(line, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })...)
+	}
+	if len(in.Handles) > maxPicked {
+		return nil, badRequest("more than %d messages or blocks are selected", maxPicked)
+	}
+	return in, nil
+}
 
 func askCompact(v *visit) (*panel, error) {
-	out := &panel{Title: "Compact now", Button: "Compact", Fields: values()}
-	out.Says = []string{"A model writes a summary of the old messages, and the model of the session sees it in their place. The originals stay in the session."}
+	in, err := v.compactInput()
+	if err != nil {
+		return nil, err
+	}
+	out, err := v.ask("compact", in, "", "Compact", query(&operation.Blocks{Handles: in.Handles})...)
+	if err != nil {
+		return nil, err
+	}
 	if v.Compactor == nil {
-		out.Refuse = "No gateway runs here, so there is no provider to ask. Start furl serve and open the page there."
+		out.Refuse, out.Notes = operation.NoProvider, nil
 		return out, nil
 	}
-	size := v.s.Context("").Size
-	model, now := v.Compactor.WritesNow(v.s)
-	out.Price = &operation.PriceWords{Size: fmt.Sprintf("The next request now has %s. How many are left depends on the summary.", operation.Tokens(size)),
-		Lines: []string{v.priceOfSummary(cmp.Or(model, v.s.Meta().Model), size), "Then everything after it is written to the prompt cache again, once."}}
-	if focus, wanted := v.Compactor.Wanted(v.s); wanted {
-		out.Refuse = "A summary is already to be written at the session's next request."
-		if focus != "" {
-			out.Refuse = "A summary is already to be written at the session's next request, with attention to: " + visible.Line(focus)
-		}
+	if _, wanted := v.Compactor.Wanted(v.s); wanted {
 		out.Links = []button{*v.button("cancel", "Do not write it")}
 		return out, nil
 	}
-	out.Input = &input{"focus", "Pay attention to", "optional, such as: the failing tests and what was tried"}
-	if now {
-		out.Notes = []string{fmt.Sprintf("It is written now by %s, with the key of summaries.key_env. That can take a minute.", visible.Line(model))}
+	out.Choose = &input{"at", "Only these messages", "record numbers or ranges, such as 40-120", strings.Join(in.Handles, " ")}
+	out.Inputs = []input{{"focus", "Pay attention to", "optional, such as: the failing tests and what was tried", in.Focus}}
+	if model, now := v.Compactor.WritesNow(v.s); now {
+		out.Notes = append(out.Notes, fmt.Sprintf("It is written now by %s, with the key of summaries.key_env. That can take a minute.", visible.Line(model)))
 	} else {
 		out.Button = "Compact at the next request"
-		out.Notes = []string{"furl has no key of its own (summaries.key_env), so the summary is written with the agent's key, right after the session's next request, if furl is not restarted before. The request after that one is shorter."}
 	}
 	return out, nil
-}
-
-// priceOfSummary says what it costs to have a model write a summary of the context.
-func (v *visit) priceOfSummary(model string, size int) string {
-	m := v.s.Model(model)
-	prices := price.For(&m, size, time.Now())
-	if !price.Known(prices) {
-		return "The summary costs one request to a model."
-	}
-	return fmt.Sprintf("The summary costs one request to %s: up to %s for its prompt, if none of it is cached, and the tokens that it writes.",
-		visible.Line(model), operation.Money(price.Of(price.Complete(prices), furl.Usage{CacheWrite: size})))
 }
 
 func doCompact(v *visit) (*outcome, error) {
-	if v.Compactor == nil {
-		return nil, refusal("No gateway runs here, so there is no provider to ask. Start furl serve and open the page there.")
-	}
-	focus := strings.TrimSpace(strings.ToValidUTF8(v.r.PostFormValue("focus"), "\uFFFD"))
-	if len(focus) > maxFocus {
-		return nil, badRequest("The focus is longer than %s bytes.", thousands(maxFocus))
-	}
-	before := v.s.Context("").Size
-	rec, err := v.Compactor.Compact(v.r.Context(), v.s, focus)
+	in, err := v.compactInput()
 	if err != nil {
-		return nil, refusal(operation.Sentence("no summary was written: " + visible.Line(err.Error())))
+		return nil, err
 	}
-	if rec == 0 {
-		return &outcome{Text: "The summary is written right after the session's next request.", Undo: v.button("cancel", "Undo")}, nil
+	out, err := v.do("compact", in, "")
+	if err == nil && out.Undo != nil && out.Undo.What == "undo" {
+		out.Links = []button{*v.button("edit", "Read and edit the summary", "reduction", out.Undo.Query.Get("reduction"))}
 	}
-	return v.compacted(rec, before), nil
-}
-
-// compacted is the outcome of a summary that was recorded.
-func (v *visit) compacted(rec furl.Seq, before int) *outcome {
-	return &outcome{
-		Text: fmt.Sprintf("The context is compacted: %s → %s tokens.", thousands(before), thousands(v.s.Context("").Size)),
-		Undo: v.button("undo", "Undo", "reduction", seqKey(rec)), Links: []button{*v.button("edit", "Read and edit the summary", "reduction", seqKey(rec))},
-	}
+	return out, err
 }
 
 func askCancel(v *visit) (*panel, error) {
-	out := &panel{Title: "Do not compact", Button: "Do not compact", Fields: values(), Price: v.samePrice("No summary was written yet.")}
-	out.Says = []string{"No summary is written at the session's next request."}
-	if v.Compactor == nil {
-		out.Refuse = "No summary is to be written."
-	} else if _, wanted := v.Compactor.Wanted(v.s); !wanted {
-		out.Refuse = "No summary is to be written."
+	out, err := v.ask("compact", &operation.CompactInput{Cancel: true}, "", "Do not compact")
+	if err == nil {
+		out.Price = v.samePrice("No summary was written yet.")
 	}
-	return out, nil
+	return out, err
 }
 
 func doCancel(v *visit) (*outcome, error) {
-	if v.Compactor == nil || !v.Compactor.Cancel(v.s) {
-		return nil, refusal("No summary is to be written.")
-	}
-	return &outcome{Text: "No summary is written at the next request.", Undo: v.button("compact", "Compact anyway")}, nil
+	return v.do("compact", &operation.CompactInput{Cancel: true}, "")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/dev/sessiontest"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/web"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
@@ -414,31 +415,31 @@ func TestActDelete(t *testing.T) {
 // fakeCompactor is a gateway with or without a key.
 type fakeCompactor struct {
 	key    bool
-	focus  *string
+	what   *operation.Compaction
 	failed error
 }
 
 func (c *fakeCompactor) WritesNow(*session.Session) (string, bool) { return "claude-haiku-4-5", c.key }
-func (c *fakeCompactor) Wanted(*session.Session) (string, bool) {
-	if c.focus == nil {
-		return "", false
+func (c *fakeCompactor) Wanted(*session.Session) (operation.Compaction, bool) {
+	if c.what == nil {
+		return operation.Compaction{}, false
 	}
-	return *c.focus, true
+	return *c.what, true
 }
 func (c *fakeCompactor) Cancel(*session.Session) bool {
-	had := c.focus != nil
-	c.focus = nil
+	had := c.what != nil
+	c.what = nil
 	return had
 }
-func (c *fakeCompactor) Compact(ctx context.Context, s *session.Session, focus string) (furl.Seq, error) {
+func (c *fakeCompactor) Compact(ctx context.Context, s *session.Session, what operation.Compaction) (furl.Seq, error) {
 	if c.failed != nil {
 		return 0, c.failed
 	}
 	if !c.key {
-		c.focus = &focus
+		c.what = &what
 		return 0, nil
 	}
-	done, err := s.Reduce(ctx, session.ReduceOptions{Stage: &policy.Compact{Summarizer: written{"Focus: " + focus}}})
+	done, err := s.Reduce(ctx, session.ReduceOptions{Stage: &policy.Compact{Summarizer: written{"Focus: " + what.Focus}, Spans: what.Spans}})
 	if err != nil {
 		return 0, err
 	}
@@ -447,8 +448,8 @@ func (c *fakeCompactor) Compact(ctx context.Context, s *session.Session, focus s
 
 func TestActCompact(t *testing.T) {
 	a := newActing(t, "Claude Code")
-	has(t, a.ask("compact"), "No gateway runs here")
-	a.refused("No gateway runs here", "compact")
+	has(t, a.ask("compact"), "There is no model to ask here")
+	a.refused("There is no model to ask here", "compact")
 
 	c := &fakeCompactor{}
 	p := web.New(nil)
@@ -457,19 +458,24 @@ func TestActCompact(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	a.url = server.URL + "/furl/sessions/" + string(a.s.ID())
-	has(t, a.ask("compact"), "Compact at the next request", "with the agent's key", "The next request now has")
+	has(t, a.ask("compact"), "Compact at the next request", "with the key of that request", "The next request: ")
 	a.refused("No summary is to be written.", "cancel")
 	has(t, a.done("compact", "focus", "the tests"), "right after the session's next request")
 	has(t, a.ask("compact"), "already to be written", "the tests")
-	has(t, a.ask("cancel"), "No summary is written at the session's next request.")
+	has(t, a.ask("cancel"), "Do not compact", "No summary was written yet.")
 	has(t, a.undo("cancel"), "right after the session's next request")
+	if c.what == nil || c.what.Focus != "the tests" {
+		t.Errorf("after the undo, %+v", c.what)
+	}
 	a.done("cancel")
 
 	c.key = true
-	has(t, a.ask("compact"), "written now by claude-haiku-4-5, with the key of summaries.key_env", "one request to claude-haiku-4-5: up to ")
-	has(t, a.undo("compact", "focus", "the <b>tests</b>"), "Undid reduction")
+	has(t, a.ask("compact"), "written now by claude-haiku-4-5, with the key of summaries.key_env", "one request to claude-haiku-4-5 of about ", ": up to ")
 	c.failed = errors.New("provider refused the request: status 401, authentication_error")
 	a.refused("No summary was written: provider refused the request: status 401", "compact")
+	c.failed = nil
+	has(t, a.undo("compact", "at", "4-9", "focus", "the tests"), "Undid reduction")
+	has(t, a.undo("compact", "focus", "the <b>tests</b>"), "Undid reduction")
 	if status, _ := a.do("compact", "focus", strings.Repeat("x", 3000)); status != http.StatusBadRequest {
 		t.Errorf("a long focus: status %d", status)
 	}

@@ -72,7 +72,7 @@ var rules = map[string]rule{
 	"upstream":             {imports: below},
 	"internal/modelsapi":   {imports: []string{".", "protocol", "upstream", "wire"}},
 	"internal/fit":         {imports: above("session", "inmem", "internal/exchange")},
-	"internal/operation":   {imports: []string{".", "policy", "recall", "session", "storage", "internal/numbers", "internal/open", "internal/visible"}, offline: true},
+	"internal/operation":   {imports: []string{".", "policy", "price", "recall", "session", "storage", "internal/numbers", "internal/open", "internal/summary", "internal/visible"}, offline: true},
 	"furlhttp":             {imports: above("session", "internal/agents", "internal/exchange", "internal/rawjson")},
 	"gateway":              {imports: above("internal/clients", "session", "upstream", "furlhttp", "internal/access", "internal/admission", "internal/audit", "internal/agents", "internal/exchange", "internal/fit", "internal/keepalive", "internal/operation", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/summary", "internal/open")},
 	"agent":                {imports: above("session", "upstream", "tool", "internal/exchange", "internal/recalltext", "internal/summary", "internal/open")},
