@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/spf13/cobra"
 )
 
@@ -26,8 +27,8 @@ func TestUnexpectedArguments(t *testing.T) {
 		if path := cmd.CommandPath(); !many[path] {
 			var errs bytes.Buffer
 			args := append(strings.Fields(path)[1:], "aaaa", "bbbb", "cccc")
-			if code := Main(args, nil, strings.NewReader(""), &bytes.Buffer{}, &errs); code != exitUsage {
-				t.Errorf("furl %q: exit code %d, want %d", args, code, exitUsage)
+			if code := Main(args, nil, strings.NewReader(""), &bytes.Buffer{}, &errs); code != cmdline.ExitUsage {
+				t.Errorf("furl %q: exit code %d, want %d", args, code, cmdline.ExitUsage)
 			}
 			text := errs.String()
 			if !strings.HasPrefix(text, path+": unexpected argument \"") && !strings.HasPrefix(text, `furl: unknown command "aaaa": `) {
@@ -36,7 +37,7 @@ func TestUnexpectedArguments(t *testing.T) {
 			tested++
 		}
 	}
-	walk(root(program{}))
+	walk(root(cmdline.Program{}))
 	if tested < 25 {
 		t.Errorf("%d commands tested", tested)
 	}

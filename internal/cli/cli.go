@@ -1,4 +1,5 @@
-// Package cli is the furl command.
+// Package cli is the furl command: its help, how it runs, and its exit codes. The packages in
+// its folder have the commands.
 package cli
 
 import (
@@ -10,24 +11,17 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/cli/chatcmd"
+	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/cli/gatewaycmd"
+	"github.com/furlhq/furl/internal/cli/replaycmd"
+	"github.com/furlhq/furl/internal/cli/storecmd"
 	"github.com/furlhq/furl/policy"
-)
-
-// Exit codes of the command.
-const (
-	exitOK        = 0
-	exitFailed    = 1   // an operation failed
-	exitUsage     = 2   // usage error
-	exitInterrupt = 130 // interrupted by the user
 )
 
 // untilSignal returns a context that ends with the first interrupt or SIGTERM. A
@@ -68,129 +62,79 @@ func absoluteEnvironment() error {
 	return nil
 }
 
-// program is shared by all commands.
-type program struct {
-	policies *policy.Set     // that flags and configuration can name; nil: the presets
-	audited  *auditedCommand // the command that runs; nil: nothing is written down
-}
-
-// set returns the policies that exist without a configuration file.
-func (p program) set() *policy.Set { return config.Policies(p.policies) }
-
-// policyNames returns the names of the policies, for flag completion.
-func (p program) policyNames() []string { return p.set().Names() }
-
 // Main runs the command and returns its exit code. Flags and configuration files can
 // name the policies of the set; if nil, the presets.
 func Main(args []string, policies *policy.Set, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := untilSignal()
 	defer stop()
 	if err := absoluteEnvironment(); err != nil {
-		complain(errs, err)
-		return exitFailed
+		cmdline.Complain(errs, err)
+		return cmdline.ExitFailed
 	}
-	audited := new(auditedCommand)
-	cmd := root(program{policies, audited})
-	buffered := newOutput(out)
+	audited := new(cmdline.Audited)
+	cmd := root(cmdline.Program{Policies: policies, Audited: audited})
+	buffered := cmdline.NewOutput(out)
 	cmd.SetArgs(args)
 	cmd.SetIn(in)
 	cmd.SetOut(buffered)
 	cmd.SetErr(errs)
 	help := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		fitHelp(cmd, cmp.Or(width(buffered), helpColumns))
+		fitHelp(cmd, cmp.Or(cmdline.Width(buffered), helpColumns))
 		help(cmd, args)
 	})
 	err := cmd.ExecuteContext(ctx)
 	if full := buffered.Flush(); full != nil && err == nil {
 		err = fmt.Errorf("write the output: %w", full)
 	}
-	audited.finish(errs, err)
-	if code := (exitCode(0)); errors.As(err, &code) {
+	audited.Finish(errs, err)
+	if code := (cmdline.ExitCode(0)); errors.As(err, &code) {
 		return int(code) // also if a signal ended the command that furl ran
 	}
 	switch {
 	case err == nil:
-		return exitOK
+		return cmdline.ExitOK
 	case ctx.Err() != nil || errors.Is(err, context.Canceled):
 		fmt.Fprintln(errs, "furl: interrupted")
-		return exitInterrupt
+		return cmdline.ExitInterrupt
 	}
-	complain(errs, err)
-	if usage := (usageError{}); errors.As(err, &usage) {
-		return exitUsage
+	cmdline.Complain(errs, err)
+	if usage := (cmdline.UsageError{}); errors.As(err, &usage) {
+		return cmdline.ExitUsage
 	}
-	return exitFailed
+	return cmdline.ExitFailed
 }
 
 // Command returns the furl command with its subcommands, for manual pages and
 // completion scripts.
-func Command() *cobra.Command { return root(program{}) }
+func Command() *cobra.Command { return root(cmdline.Program{}) }
 
-// complain prints an error, with a line for each joined error. The text may quote file
-// names and contents, so it is made safe to print.
-func complain(w io.Writer, err error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, err := range joined.Unwrap() {
-			complain(w, err)
-		}
-		return
-	}
-	text := printable(err.Error())
-	if !strings.HasPrefix(text, "furl ") { // the name of a command, such as furl show
-		text = "furl: " + text
-	}
-	fmt.Fprintln(w, text)
-}
-
-// usageError is an error of the command line.
-type usageError struct{ err error }
-
-func (u usageError) Error() string { return u.err.Error() }
-func (u usageError) Unwrap() error { return u.err }
-
-// exitCode is the exit code of a command that furl ran. It is passed on without an
-// error message.
-type exitCode int
-
-func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
-
-func badUsage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-func root(p program) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "furl",
-		Short: "Keep long-running LLM agents inside their context window",
-		Long: `furl keeps long-running LLM agents inside their context window without losing
+func root(p cmdline.Program) *cobra.Command {
+	cmd := cmdline.NewRoot(p)
+	cmd.Short = "Keep long-running LLM agents inside their context window"
+	cmd.Long = `furl keeps long-running LLM agents inside their context window without losing
 anything. Start with furl replay: it compares policies on the sessions that your
 agents have recorded on this machine, and shows what each policy saves, costs and
 hides. It needs no key and no network.
 
-Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
-		Example: `  furl demo                demonstrate the gateway without a key
+Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`
+	cmd.Example = `  furl demo                demonstrate the gateway without a key
   furl replay              compare policies on your agents' sessions
   furl run -- claude       run an agent through the gateway
-  furl chat                chat with furl's own agent`,
-		Version:                    version(),
-		SuggestionsMinimumDistance: 2,
-		SilenceErrors:              true,
-		SilenceUsage:               true,
-		Args:                       atMost(0),
-		PersistentPreRunE:          p.auditCommandLine,
-		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return badUsage("%w; see %s --help", flagError(err), c.CommandPath())
-	})
+  furl chat                chat with furl's own agent`
+	cmd.Version = cmdline.Version()
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.Args = cmdline.AtMost(0)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
-	group(cmd, "Start here", demoCommand(p), replayCommand(p), setupCommand(p), runCommand(p), chatCommand(p))
-	group(cmd, "Look at sessions", sessionsCommand(p), showCommand(p), getCommand(p), searchCommand(p), contextCommand(p), branchesCommand(p), statusCommand(p), statsCommand(p), uiCommand(p))
-	group(cmd, "Change what the model sees", operationCommand(p, "pin"), operationCommand(p, "prefer"), operationCommand(p, "unpin"), operationCommand(p, "hide"), operationCommand(p, "restore"),
-		operationCommand(p, "compact"), reduceCommand(p), operationCommand(p, "rewind"), operationCommand(p, "fork"), summaryCommand(p), editSummaryCommand(p), setCommand(p))
-	group(cmd, "Move sessions", importCommand(p), exportCommand(p), resumeInCommand(p), fitCommand(p))
-	group(cmd, "Run for agents and teams", serveCommand(p), mcpCommand(p), configCommand(p), modelsCommand(p), doctorCommand(p), tenantsCommand(p), keysCommand(p), auditCommand(p))
-	group(cmd, "Keep and delete", deleteCommand(p), redactCommand(p), holdCommand(p), backupCommand(p), encryptionCommand(p), uninstallCommand(p))
-	group(cmd, "Measure and test", evalCommand(p), simCommand())
+	group(cmd, "Start here", gatewaycmd.DemoCommand(p), replaycmd.ReplayCommand(p), gatewaycmd.SetupCommand(p), gatewaycmd.RunCommand(p), chatcmd.Command(p))
+	group(cmd, "Look at sessions", storecmd.SessionsCommand(p), storecmd.ShowCommand(p), storecmd.GetCommand(p), storecmd.SearchCommand(p), storecmd.ContextCommand(p), storecmd.BranchesCommand(p), storecmd.StatusCommand(p), storecmd.StatsCommand(p), gatewaycmd.UICommand(p))
+	group(cmd, "Change what the model sees", storecmd.OperationCommand(p, "pin"), storecmd.OperationCommand(p, "prefer"), storecmd.OperationCommand(p, "unpin"), storecmd.OperationCommand(p, "hide"), storecmd.OperationCommand(p, "restore"),
+		storecmd.OperationCommand(p, "compact"), storecmd.ReduceCommand(p), storecmd.OperationCommand(p, "rewind"), storecmd.OperationCommand(p, "fork"), storecmd.SummaryCommand(p), storecmd.EditSummaryCommand(p), storecmd.SetCommand(p))
+	group(cmd, "Move sessions", storecmd.ImportCommand(p), storecmd.ExportCommand(p), storecmd.ResumeInCommand(p), storecmd.FitCommand(p))
+	group(cmd, "Run for agents and teams", gatewaycmd.ServeCommand(p), gatewaycmd.MCPCommand(p), gatewaycmd.ConfigCommand(p), replaycmd.ModelsCommand(p), storecmd.DoctorCommand(p), gatewaycmd.TenantsCommand(p), gatewaycmd.KeysCommand(p), gatewaycmd.AuditCommand(p))
+	group(cmd, "Keep and delete", storecmd.DeleteCommand(p), storecmd.RedactCommand(p), storecmd.HoldCommand(p), storecmd.BackupCommand(p), storecmd.EncryptionCommand(p), gatewaycmd.UninstallCommand(p))
+	group(cmd, "Measure and test", replaycmd.EvalCommand(p), replaycmd.SimCommand())
 	cmd.AddCommand(versionCommand())
 	cmd.InitDefaultHelpCmd()
 	if help, _, err := cmd.Find([]string{"help"}); err == nil && help != cmd {
@@ -199,12 +143,12 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 	}
 	cmd.InitDefaultCompletionCmd("completion")
 	if shells, _, err := cmd.Find([]string{"completion"}); err == nil && shells != cmd {
-		shells.Args = atMost(0)
+		shells.Args = cmdline.AtMost(0)
 		shells.Short = "Print a completion script for your shell"
 		shells.Long = "Prints a script that completes commands, flags and session ids with the tab key.\nThe help of each subcommand explains where to install it."
 		shells.Example = "  source <(furl completion bash)\n  furl completion zsh --help"
 		for _, shell := range shells.Commands() {
-			shell.Args = atMost(0)
+			shell.Args = cmdline.AtMost(0)
 			shell.Short = "Print the script for " + shell.Name()
 		}
 		shells.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -230,22 +174,10 @@ func runHelp(cmd *cobra.Command, args []string) error {
 		if found == nil {
 			found = cmd.Root()
 		}
-		return noCommand(found, append(rest, args...)[0])
+		return cmdline.NoCommand(found, append(rest, args...)[0])
 	}
 	found.InitDefaultHelpFlag()
 	return found.Help()
-}
-
-// noCommand returns a usage error for an unknown subcommand.
-func noCommand(cmd *cobra.Command, name string) error {
-	hint := cmd.CommandPath() + " --help lists them"
-	if cmd.SuggestionsMinimumDistance == 0 {
-		cmd.SuggestionsMinimumDistance = 2
-	}
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
-		hint = "did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return badUsage("unknown command %q: %s", name, hint)
 }
 
 func versionCommand() *cobra.Command {
@@ -253,43 +185,7 @@ func versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  furl version",
-		Args:    atMost(0),
-		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "furl", version()) },
+		Args:    cmdline.AtMost(0),
+		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "furl", cmdline.Version()) },
 	}
-}
-
-// version returns the module's version, or the commit that it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown)"
-	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-				return "devel " + s.Value[:12]
-			}
-		}
-		return "devel"
-	}
-	return v
-}
-
-// flagError describes the invalid value of a flag without the words of strconv.
-func flagError(err error) error {
-	var invalid *pflag.InvalidValueError
-	if !errors.As(err, &invalid) || !errors.Is(err, strconv.ErrSyntax) && !errors.Is(err, strconv.ErrRange) {
-		return err
-	}
-	expected := "a number"
-	switch kind := invalid.GetFlag().Value.Type(); {
-	case kind == "bool":
-		expected = "true or false"
-	case errors.Is(err, strconv.ErrRange):
-		expected = "a smaller number"
-	case strings.Contains(kind, "int"):
-		expected = "an integer"
-	}
-	return fmt.Errorf("--%s %s: expected %s", invalid.GetFlag().Name, printable(invalid.GetValue()), expected)
 }

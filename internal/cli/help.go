@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/spf13/cobra"
 )
 
@@ -23,7 +24,7 @@ func reflow(text string, cols int) string {
 	var words strings.Builder
 	end := func() {
 		if words.Len() > 0 {
-			lines = append(lines, wrap(words.String(), cols)...)
+			lines = append(lines, cmdline.Wrap(words.String(), cols)...)
 			words.Reset()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
+	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/spf13/cobra"
 )
 
@@ -32,5 +33,5 @@ func TestHelp(t *testing.T) {
 			t.Errorf("furl %s has no examples", strings.Join(args, " "))
 		}
 	}
-	visit(root(program{}))
+	visit(root(cmdline.Program{}))
 }

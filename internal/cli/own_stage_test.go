@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -60,12 +61,12 @@ func TestStageOfYourOwn(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"replay", session, "--config", file, "--policy", "forgetful", "--json", "-q"}, exitOK, `"policy":"forgetful"`},
-		{[]string{"replay", session, "--config", file, "-q"}, exitOK, "forgetful"}, // among all policies
-		{[]string{"reduce", session, "--dry-run", "--config", file, "--policy", "forgetful"}, exitOK, "forget"},
-		{[]string{"show", session, "--view", "--config", file, "--policy", "forgetful"}, exitOK, "observation masked"},
-		{[]string{"config", "check", "--config", file}, exitOK, "valid"},
-		{[]string{"replay", session, "--config", file, "--policy", "forgotten", "-q"}, exitUsage, `unknown policy "forgotten": choose one of none, `},
+		{[]string{"replay", session, "--config", file, "--policy", "forgetful", "--json", "-q"}, cmdline.ExitOK, `"policy":"forgetful"`},
+		{[]string{"replay", session, "--config", file, "-q"}, cmdline.ExitOK, "forgetful"}, // among all policies
+		{[]string{"reduce", session, "--dry-run", "--config", file, "--policy", "forgetful"}, cmdline.ExitOK, "forget"},
+		{[]string{"show", session, "--view", "--config", file, "--policy", "forgetful"}, cmdline.ExitOK, "observation masked"},
+		{[]string{"config", "check", "--config", file}, cmdline.ExitOK, "valid"},
+		{[]string{"replay", session, "--config", file, "--policy", "forgotten", "-q"}, cmdline.ExitUsage, `unknown policy "forgotten": choose one of none, `},
 	} {
 		var out, errs bytes.Buffer
 		if code := Main(tt.args, policies, strings.NewReader(""), &out, &errs); code != tt.code || !strings.Contains(out.String()+errs.String(), tt.want) {
@@ -73,7 +74,7 @@ func TestStageOfYourOwn(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := Main([]string{"config", "check", "--config", file}, nil, strings.NewReader(""), &out, &errs); code != exitFailed || !strings.Contains(errs.String(), `furl.yaml: unknown stage "forget" (line 3): choose one of mask, `) {
+	if code := Main([]string{"config", "check", "--config", file}, nil, strings.NewReader(""), &out, &errs); code != cmdline.ExitFailed || !strings.Contains(errs.String(), `furl.yaml: unknown stage "forget" (line 3): choose one of mask, `) {
 		t.Errorf("without the stage: exit code %d, %s", code, &errs)
 	}
 }

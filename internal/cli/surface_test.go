@@ -15,6 +15,8 @@ import (
 
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/cli/chatcmd"
+	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/dev/behaviours"
 	"github.com/furlhq/furl/policy"
@@ -26,7 +28,7 @@ import (
 // understands in an agent, and those of furl chat.
 func slashCommands() []string {
 	list := []string{"/rolling-context"}
-	for _, s := range slashes() {
+	for _, s := range chatcmd.Slashes() {
 		list = append(list, "/"+s.Name)
 	}
 	return list
@@ -42,7 +44,7 @@ func TestPromisedSurfacesExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := root(program{})
+	cmd := root(cmdline.Program{})
 	settings := settingNames(t)
 	head, rows, _ := strings.Cut(behaviours.Promises(text), "\n## ") // the head is about tests
 	start := strings.Count(head, "\n") + 1
@@ -165,7 +167,7 @@ func TestDocumentedCommandsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := root(program{})
+	cmd := root(cmdline.Program{})
 	tested := 0
 	for _, doc := range append(docs, "../../README.md") {
 		text, err := os.ReadFile(doc)

@@ -38,6 +38,7 @@ func run(root string) error {
 
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "lines of Go with comments, without tests and internal/dev\t%d\n", src.lines())
+	fmt.Fprintf(w, "  internal/cli with its folder\t%d\n", src.linesIn("internal/cli/"))
 	fmt.Fprintf(w, "code lines outside tests, without comments and blanks\t%d\n", src.codeLines())
 	fmt.Fprintf(w, "exported identifiers with methods, public packages\t%d\n", public)
 	for _, p := range packages {

@@ -68,10 +68,15 @@ func parse(root string) (*source, error) {
 const byHand = `git ls-files '*.go' | grep -v '_test\.go$\|^internal/dev/\|^packaging/\|/testdata/' | xargs cat | wc -l`
 
 // lines counts all lines of the product.
-func (s *source) lines() int {
+func (s *source) lines() int { return s.linesIn("") }
+
+// linesIn counts the lines of files whose paths begin with a folder.
+func (s *source) linesIn(folder string) int {
 	n := 0
-	for _, text := range s.text {
-		n += bytes.Count(text, []byte("\n"))
+	for path, text := range s.text {
+		if strings.HasPrefix(path, folder) {
+			n += bytes.Count(text, []byte("\n"))
+		}
 	}
 	return n
 }

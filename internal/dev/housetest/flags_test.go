@@ -20,7 +20,7 @@ func TestFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources, err := filepath.Glob(filepath.Join(root, "internal", "cli", "*.go"))
+	sources, err := filepath.Glob(filepath.Join(root, "internal", "cli", "*", "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

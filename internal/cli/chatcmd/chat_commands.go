@@ -1,0 +1,536 @@
+package chatcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/chat"
+	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/cli/storecmd"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/lazyregexp"
+	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/operation"
+	"github.com/furlhq/furl/storage"
+)
+
+// slash is a slash command.
+type slash struct {
+	chat.Command
+	run func(c *conversation, x *slashRun) chat.Reply
+}
+
+// slashRun is one use of a slash command.
+type slashRun struct {
+	context.Context
+	ask   chat.Asker
+	args  []string
+	text  string // the arguments as typed
+	width int
+}
+
+// Slashes lists the slash commands in the order of /help.
+func Slashes() []slash {
+	return []slash{
+		{chat.Command{Name: "context", Short: "Show what takes up the context window"}, furlCommand("context")},
+		{chat.Command{Name: "compact", Usage: "[HANDLE...] [FOCUS]", Short: "Replace old or chosen messages by a summary"}, (*conversation).compact},
+		{chat.Command{Name: "rolling-context", Usage: "[on|off]", Short: "Hide old tool results as they age", Values: switches}, (*conversation).rolling},
+		{chat.Command{Name: "policy", Usage: "[NAME]", Short: "Choose how the context is reduced"}, (*conversation).policy},
+		{chat.Command{Name: "summary", Usage: "[approve|refuse]", Short: "Show summaries, approve one that waits", Values: values("approve", "refuse")}, (*conversation).summaries},
+		{chat.Command{Name: "edit-summary", Usage: "[NUMBER]", Short: "Edit a summary"}, (*conversation).editSummary},
+		{chat.Command{Name: "search", Usage: "WORDS", Short: "Search this session, also what is hidden"}, (*conversation).search},
+		{chat.Command{Name: "get", Usage: "HANDLE", Short: "Print a message or result as recorded"}, needs("a handle, such as furl:12", furlCommand("get"))},
+		operated("hide"), operated("restore"), operated("pin"), operated("prefer"), operated("unpin"),
+		{chat.Command{Name: "rewind", Usage: "[RECORD]", Short: "Go back to an earlier message"}, (*conversation).rewind},
+		{chat.Command{Name: "branches", Short: "List the branches of the session"}, furlCommand("branches")},
+		{chat.Command{Name: "fork", Usage: "[RECORD]", Short: "Continue in a copy of the session"}, (*conversation).fork},
+		{chat.Command{Name: "new", Short: "Start a new session"}, (*conversation).startNew},
+		{chat.Command{Name: "resume", Usage: "[SESSION]", Short: "Continue another session"}, (*conversation).resume},
+		{chat.Command{Name: "model", Usage: "[NAME]", Short: "Choose the model"}, (*conversation).chooseModel},
+		{chat.Command{Name: "settings", Usage: "[KEY=VALUE]...", Short: "Change or list the session's settings"}, furlCommand("set")},
+		{chat.Command{Name: "tools", Short: "List the tools of the model"}, (*conversation).listTools},
+		{chat.Command{Name: "export", Usage: "[FILE]", Short: "Export the session to a file"}, (*conversation).export},
+		{chat.Command{Name: "help", Short: "List the commands"}, (*conversation).help},
+		{chat.Command{Name: "quit", Short: "End the chat"}, func(*conversation, *slashRun) chat.Reply { return chat.Reply{Quit: true} }},
+	}
+}
+
+func values(list ...string) func() []string { return func() []string { return list } }
+
+var switches = values("on", "off")
+
+// Commands implements chat.Conversation.
+func (c *conversation) Commands() []chat.Command {
+	list := make([]chat.Command, 0, 24)
+	for _, s := range Slashes() {
+		switch s.Name {
+		case "policy":
+			s.Values = c.policyNames
+		case "model":
+			s.Values = func() []string { return cmdline.KeyedModelNames(c.config) }
+		}
+		list = append(list, s.Command)
+	}
+	return list
+}
+
+func (c *conversation) policyNames() []string { return c.config.Set().Names() }
+
+// Command implements chat.Conversation.
+func (c *conversation) Command(ctx context.Context, ask chat.Asker, line string, width int) chat.Reply {
+	name, text := chat.Split(line)
+	if name == "exit" {
+		name = "quit"
+	}
+	for _, s := range Slashes() {
+		if s.Name == name {
+			return s.run(c, &slashRun{ctx, ask, strings.Fields(text), text, width})
+		}
+	}
+	return chat.Reply{Err: errors.New(noSlash(name))}
+}
+
+// noSlash is the error for an unknown slash command.
+func noSlash(name string) string {
+	all := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, s := range Slashes() {
+		all.AddCommand(&cobra.Command{Use: s.Name, Run: func(*cobra.Command, []string) {}})
+	}
+	hint := ""
+	if near := all.SuggestionsFor(name); len(near) > 0 {
+		hint = "did you mean /" + strings.Join(near, " or /") + "? "
+	}
+	return "unknown command /" + name + ": " + hint + "/help lists the commands"
+}
+
+// furl runs a command of furl on the session. name is the command's name, with that of
+// a subcommand, and args are its own flags and arguments. The flags of the chat that
+// choose the store and the configuration are put between them, because args may have a
+// "--", after which nothing is a flag.
+func (c *conversation) furl(x *slashRun, name string, args ...string) chat.Reply {
+	out := &cmdline.Screen{Cols: x.width, Color: c.color}
+	p := c.f.Program
+	cmd := cmdline.NewRoot(p)
+	cmd.AddCommand(storecmd.ContextCommand(p), storecmd.GetCommand(p), storecmd.BranchesCommand(p), storecmd.SetCommand(p), storecmd.SummaryCommand(p), storecmd.SearchCommand(p), storecmd.ExportCommand(p))
+	cmd.SetArgs(slices.Concat(strings.Fields(name), c.f.Given(), args))
+	cmd.SetIn(strings.NewReader(""))
+	cmd.SetOut(out)
+	cmd.SetErr(out)
+	err := cmd.ExecuteContext(cmdline.WithOpen(x, c.target()))
+	id := string(c.session().ID())
+	r := chat.Reply{Text: strings.TrimRight(asSlash(out.String(), id), "\n")}
+	if err != nil {
+		r.Err = errors.New(asSlash(err.Error(), id))
+	}
+	return r
+}
+
+// asSlash names the slash commands in place of the commands of furl.
+func asSlash(text, id string) string {
+	return mentioned.ReplaceAllStringFunc(strings.ReplaceAll(text, " "+id, ""), func(s string) string {
+		name := strings.TrimPrefix(s, "furl ")
+		if name == "show" {
+			return "/branches"
+		}
+		if name == "set" {
+			return "/settings"
+		}
+		return "/" + name
+	})
+}
+
+var mentioned = lazyregexp.New(`\bfurl (context|summary|edit-summary|search|get|restore|rewind|branches|set|export|show)\b`)
+
+// furlCommand runs the command of furl with the session and the arguments.
+func furlCommand(name string) func(*conversation, *slashRun) chat.Reply {
+	return func(c *conversation, x *slashRun) chat.Reply {
+		return c.furl(x, name, append([]string{"--", string(c.session().ID())}, x.args...)...)
+	}
+}
+
+// operated is the slash command of an operation.
+func operated(name string) slash {
+	o := operation.Named(name)
+	return slash{chat.Command{Name: o.Name, Usage: o.Usage(), Short: o.Short}, func(c *conversation, x *slashRun) chat.Reply {
+		in := o.Input()
+		flags := pflag.NewFlagSet(o.Name, pflag.ContinueOnError)
+		flags.SetOutput(io.Discard)
+		operation.Flags(flags, in)
+		err := flags.Parse(x.args)
+		if err == nil {
+			err = operation.Arguments(in, flags.Args())
+		}
+		if err != nil {
+			return chat.Reply{Err: fmt.Errorf("%w; the form is /%s", err, strings.TrimSpace(o.Name+" "+o.Usage()))}
+		}
+		return c.operate(x, o, in)
+	}}
+}
+
+// operate does an operation on the session, and says what it has done.
+func (c *conversation) operate(x *slashRun, o *operation.Operation, in any) chat.Reply {
+	call := &operation.Call{Context: x, Sessions: c.all, Session: c.session(), Compactor: chatCompactor{a: c.agent()}}
+	done, err := o.Do(call, in)
+	if wrong, ok := errors.AsType[operation.Invalid](err); ok {
+		return chat.Reply{Err: fmt.Errorf("%w; the form is /%s", wrong, strings.TrimSpace(o.Name+" "+o.Usage()))}
+	}
+	if err != nil {
+		return chat.Reply{Err: err}
+	}
+	return chat.Reply{Text: chatText(call, done)}
+}
+
+// chatText says what an operation has done, and the command that undoes it.
+func chatText(call *operation.Call, done *operation.Result) string {
+	lines := storecmd.ResultLines(call, done)
+	if done.Undo != nil && !call.Preview {
+		lines = append(lines, "To undo this: /"+storecmd.TypedCommand(done.Undo, ""))
+	}
+	return cmdline.Printable(strings.Join(lines, "\n"))
+}
+
+// needs returns an error if there are no arguments.
+func needs(what string, run func(*conversation, *slashRun) chat.Reply) func(*conversation, *slashRun) chat.Reply {
+	return func(c *conversation, x *slashRun) chat.Reply {
+		if len(x.args) == 0 {
+			return chat.Reply{Err: errors.New("missing argument: expected " + what)}
+		}
+		return run(c, x)
+	}
+}
+
+func (c *conversation) rolling(x *slashRun) chat.Reply {
+	id := string(c.session().ID())
+	switch x.text {
+	case "":
+		for _, s := range c.session().Settings() {
+			if s.Name == "rolling_context" {
+				return chat.Reply{Text: "Rolling context is " + onOrOff(s.Value) + ". To change it: /rolling-context on, or off."}
+			}
+		}
+	case "on", "off":
+		if r := c.furl(x, "set", id, "rolling_context="+x.text); r.Err != nil {
+			return r
+		}
+		return chat.Reply{Text: "Rolling context is " + x.text + "."}
+	}
+	return chat.Reply{Err: fmt.Errorf("invalid value %q: expected on or off", x.text)}
+}
+
+func onOrOff(value string) string {
+	if value == "on" {
+		return "on"
+	}
+	return "off"
+}
+
+func (c *conversation) policy(x *slashRun) chat.Reply {
+	name, id := x.text, string(c.session().ID())
+	if name == "" {
+		now := ""
+		for _, s := range c.session().Settings() {
+			if s.Name == "policy" {
+				now = s.Value
+			}
+		}
+		var err error
+		if name, err = choose(x, "Choose a policy", c.policyNames(), now); err != nil {
+			return chat.Reply{Text: "The policy is " + cmdline.Printable(now) + ". /policy NAME changes it: " + strings.Join(c.policyNames(), ", ") + "."}
+		}
+	}
+	return c.furl(x, "set", id, "policy="+name)
+}
+
+// choose asks the user for one of several names.
+func choose(x *slashRun, title string, names []string, now string) (string, error) {
+	if x.ask == nil {
+		return "", errNoAnswer
+	}
+	q := chat.Question{Title: title, Default: max(0, slices.Index(names, now))}
+	for _, n := range names {
+		q.Options = append(q.Options, chat.Option{Label: n})
+	}
+	answer, err := x.ask(x, q)
+	if err != nil {
+		return "", err
+	}
+	return names[answer.Option], nil
+}
+
+func (c *conversation) summaries(x *slashRun) chat.Reply {
+	switch x.text {
+	case "":
+		return c.furl(x, "summary", string(c.session().ID()))
+	case "approve", "refuse":
+		return c.operate(x, operation.Named(x.text), &operation.DecideInput{})
+	}
+	return chat.Reply{Err: fmt.Errorf("invalid argument %q: expected approve or refuse", x.text)}
+}
+
+func (c *conversation) editSummary(x *slashRun) chat.Reply {
+	in := &operation.EditInput{}
+	if err := operation.Arguments(in, x.args); err != nil {
+		return chat.Reply{Err: err}
+	}
+	r, err := operation.SummaryOf(c.session(), in.Reduction)
+	if err != nil {
+		return chat.Reply{Err: fmt.Errorf("%w; /summary lists the summaries", err)}
+	}
+	if x.ask == nil {
+		return chat.Reply{Err: errNoAnswer}
+	}
+	answer, err := x.ask(x, chat.Question{Title: "Edit the summary", Body: r.Summary, Edit: true})
+	if err != nil {
+		return chat.Reply{Text: "The summary is unchanged."}
+	}
+	in.Text = answer.Text
+	return c.operate(x, operation.Named("edit-summary"), in)
+}
+
+func (c *conversation) search(x *slashRun) chat.Reply {
+	if x.text == "" {
+		return chat.Reply{Err: errors.New("empty search: expected words to find")}
+	}
+	return c.furl(x, "search", "--session", string(c.session().ID()), "--", x.text)
+}
+
+// fork copies the session and continues in the copy.
+func (c *conversation) fork(x *slashRun) chat.Reply {
+	s := c.session()
+	in := &operation.ForkInput{}
+	err := operation.Arguments(in, x.args)
+	if err != nil {
+		return chat.Reply{Err: err}
+	}
+	done, err := operation.Named("fork").Do(&operation.Call{Context: x, Sessions: c.all, Session: s}, in)
+	if err != nil {
+		return chat.Reply{Err: err}
+	}
+	fork := done.Value.(operation.Forked).Made
+	if err := c.use(fork); err != nil {
+		return chat.Reply{Err: err}
+	}
+	return chat.Reply{Text: fmt.Sprintf("The chat continues in the copy %s. To return: /resume %s", shortSession(fork.ID()), s.ID()), Reload: len(x.args) > 0}
+}
+
+func (c *conversation) startNew(x *slashRun) chat.Reply {
+	was := c.session()
+	meta := storage.Meta{Client: chatClient, Project: c.dir, Policy: was.Meta().Policy}
+	if err := c.use(c.all.Create(meta)); err != nil {
+		return chat.Reply{Err: err}
+	}
+	return chat.Reply{Text: "This is a new session. To return: /resume " + string(was.ID())}
+}
+
+// listed is how many sessions or messages the user can choose from.
+const listed = 30
+
+func (c *conversation) resume(x *slashRun) chat.Reply {
+	name := x.text
+	if name == "" {
+		id, err := c.chooseSession(x)
+		if err != nil {
+			return chat.Reply{Err: err}
+		}
+		name = id
+	}
+	s, err := c.all.Find(x, name)
+	if err == nil {
+		err = c.use(s)
+	}
+	if err != nil {
+		return chat.Reply{Err: err}
+	}
+	return chat.Reply{Text: "The chat continues session " + string(s.ID()) + ".", Reload: true}
+}
+
+func (c *conversation) chooseSession(x *slashRun) (string, error) {
+	q := chat.Question{Title: "Continue a session"}
+	var ids []string
+	for info, err := range c.all.List(x, storage.SessionQuery{}) {
+		if err != nil {
+			return "", err
+		}
+		if info.Project != c.dir || info.Session == c.session().ID() {
+			continue
+		}
+		ids = append(ids, string(info.Session))
+		label := cmdline.Truncate(info.Title, max(20, x.width-40))
+		if label == "" {
+			label = shortSession(info.Session)
+		}
+		q.Options = append(q.Options, chat.Option{Label: fmt.Sprintf("%s  %s, %s", label, numbers.Count(info.Messages, "message"), cmdline.Ago(time.Now(), info.Newest()))})
+		if len(ids) == listed {
+			break
+		}
+	}
+	if len(ids) == 0 {
+		return "", errors.New("no other session in this folder: /resume SESSION continues one of another folder")
+	}
+	if x.ask == nil {
+		return "", errors.New("missing argument: expected a session")
+	}
+	answer, err := x.ask(x, q)
+	if err != nil {
+		return "", errors.New("no session was chosen")
+	}
+	return ids[answer.Option], nil
+}
+
+func (c *conversation) chooseModel(x *slashRun) chat.Reply {
+	name := x.text
+	now := c.agent().Model()
+	if name == "" {
+		names := cmdline.KeyedModelNames(c.config)
+		if len(names) == 0 || x.ask == nil {
+			return chat.Reply{Text: "The model is " + cmdline.Printable(now.ID) + ". /model NAME changes it."}
+		}
+		var err error
+		if name, err = choose(x, "Choose a model", names, now.ID); err != nil {
+			return chat.Reply{Text: "The model is still " + cmdline.Printable(now.ID) + "."}
+		}
+	}
+	m := now
+	if c.simulated {
+		m.ID = name // the simulated provider plays all models
+		if _, _, err := cmdline.KeyedModel(&config.Config{}, name); err != nil && strings.HasPrefix(err.Error(), "unknown") {
+			return chat.Reply{Err: err}
+		}
+	} else {
+		found, _, err := cmdline.KeyedModel(c.config, name)
+		if err != nil {
+			return chat.Reply{Err: err}
+		}
+		m = cmdline.AgentModel(found)
+	}
+	if err := c.agent().SetModel(m); err != nil {
+		return chat.Reply{Err: err}
+	}
+	c.mu.Lock()
+	c.model = m
+	c.mu.Unlock()
+	return chat.Reply{Text: fmt.Sprintf("The model is %s, with a context window of %s tokens.", cmdline.Printable(m.ID), numbers.Thousands(c.session().Model(m.ID).Window))}
+}
+
+func (c *conversation) listTools(x *slashRun) chat.Reply {
+	if len(c.openTools().list) == 0 {
+		return chat.Reply{Text: "The model has no tools."}
+	}
+	b := cmdline.Screen{Cols: x.width, Color: c.color}
+	t := cmdline.NewTable(&b, cmdline.Text(""), cmdline.Text(""), cmdline.Text(""))
+	for _, tl := range c.openTools().list {
+		asks := ""
+		if tl.Changes {
+			asks = "asks first"
+		}
+		about, _, _ := strings.Cut(tl.Description, ". ")
+		t.Add(tl.Name, asks, cmdline.Truncate(strings.TrimSuffix(about, "."), max(20, x.width-40)))
+	}
+	t.Print()
+	return chat.Reply{Text: strings.TrimRight(b.String(), "\n")}
+}
+
+func (c *conversation) export(x *slashRun) chat.Reply {
+	name := x.text
+	if name == "" {
+		name = c.exportName()
+	}
+	return c.furl(x, "export", "-o", name, "--", string(c.session().ID()))
+}
+
+func (c *conversation) help(x *slashRun) chat.Reply {
+	b := cmdline.Screen{Cols: x.width, Color: c.color}
+	t := cmdline.NewTable(&b, cmdline.Text(""), cmdline.Text(""))
+	for _, s := range Slashes() {
+		t.Add(strings.TrimSpace("/"+s.Name+" "+s.Usage), s.Short)
+	}
+	t.Print()
+	return chat.Reply{Text: strings.TrimRight(b.String(), "\n")}
+}
+
+// rewound are the messages of the user before which the chat can continue.
+type rewound struct {
+	seq  furl.Seq
+	text string
+}
+
+func (c *conversation) messages() (list []rewound) {
+	c.read(func(st *furl.State) {
+		for i := st.Len() - 1; i >= 0 && len(list) < listed; i-- {
+			seq, m := st.Message(i)
+			if m.Role != furl.RoleUser {
+				continue
+			}
+			for _, e := range messageEntries(st, i, map[string]*furl.Block{}) {
+				if e.Kind == chat.User && e.Text != "" {
+					list = append(list, rewound{seq, e.Text})
+					break
+				}
+			}
+		}
+	})
+	return list
+}
+
+// before returns the record before a message on its branch.
+func (c *conversation) before(seq furl.Seq) furl.Seq {
+	for _, r := range c.session().Records(seq - 1) {
+		return r.Parent
+	}
+	return 0
+}
+
+// rewind continues from an earlier record. Files that the tools have changed since can
+// be put back.
+func (c *conversation) rewind(x *slashRun) chat.Reply {
+	var to furl.Seq
+	input := ""
+	if len(x.args) > 0 {
+		n, err := storecmd.RecordNumber(x.args[0])
+		if err != nil {
+			return chat.Reply{Err: errors.New(asSlash(err.Error(), ""))}
+		}
+		to = n
+	} else {
+		list := c.messages()
+		if len(list) == 0 || x.ask == nil {
+			return chat.Reply{Err: errors.New("missing argument: expected the number of the record to continue from")}
+		}
+		q := chat.Question{Title: "Go back to before a message"}
+		for _, m := range list {
+			line, _, _ := strings.Cut(strings.TrimSpace(m.text), "\n")
+			q.Options = append(q.Options, chat.Option{Label: cmdline.Truncate(line, max(20, x.width-12))})
+		}
+		answer, err := x.ask(x, q)
+		if err != nil {
+			return chat.Reply{Text: "Nothing changes."}
+		}
+		chosen := list[answer.Option]
+		to, input = c.before(chosen.seq), chosen.text
+	}
+	if c.isRunning() {
+		return chat.Reply{Err: errRunning}
+	}
+	files, err := c.openTools().restoreFiles(x, to)
+	if err != nil {
+		return chat.Reply{Err: err}
+	}
+	reply := c.operate(x, operation.Named("rewind"), &operation.RewindInput{Record: &to})
+	if reply.Err != nil {
+		return reply
+	}
+	if files != "" {
+		reply.Text = files + "\n" + reply.Text
+	}
+	reply.Reload, reply.Input = true, input
+	return reply
+}

@@ -1,0 +1,303 @@
+package gatewaycmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl/internal/access"
+	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/filelock"
+	"github.com/furlhq/furl/internal/fileowner"
+)
+
+// namedKeys reads the file of named keys. Without one, they are nil. A file that does
+// not exist yet has no keys.
+func namedKeys(c *config.Config, file string) (*access.Keys, error) {
+	if c.Gateway.KeysFile == "" {
+		return nil, nil
+	}
+	list, err := readNamedKeys(config.Beside(file, c.Gateway.KeysFile))
+	if err != nil {
+		return nil, fmt.Errorf("gateway.keys_file: %w", err)
+	}
+	return access.NewKeys(list), nil
+}
+
+func readNamedKeys(name string) ([]access.Key, error) {
+	data, err := cmdline.ReadPrivate(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	keys, err := access.ParseKeys(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return keys, nil
+}
+
+// keepAccess gives a new file the mode, owner and group of the one that it replaces, so that
+// a gateway that could read that one can read it. The first one gets the folder's owner.
+func keepAccess(w *os.File, name string) error {
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fileowner.Keep(w, filepath.Dir(name))
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(fileowner.Keep(w, name), w.Chmod(info.Mode().Perm()))
+}
+
+// changeNamedKeys replaces the keys of a file by those that change returns. Commands that
+// run at the same time wait for each other.
+func changeNamedKeys(name string, change func([]access.Key) ([]access.Key, error)) (err error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	unlock, err := filelock.Lock(name + ".lock")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	keys, err := readNamedKeys(name)
+	if err != nil {
+		return err
+	}
+	if keys, err = change(keys); err != nil {
+		return err
+	}
+	data := access.FormatKeys(keys)
+	if len(data) > cmdline.MaxPrivate {
+		return errors.New("too many keys for a file of 1 MB: use another gateway.keys_file, or tokens (gateway.oidc)")
+	}
+	w, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".") // of mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(w.Name())
+	_, err = w.Write(data)
+	if err := errors.Join(err, keepAccess(w, name), w.Sync(), w.Close()); err != nil {
+		return err
+	}
+	return os.Rename(w.Name(), name)
+}
+
+// keysFlags are the flags of furl keys.
+type keysFlags struct {
+	program cmdline.Program
+	config  string
+	json    bool
+}
+
+func (f *keysFlags) add(cmd *cobra.Command) {
+	cmdline.AddConfig(cmd.Flags(), &f.config)
+	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+}
+
+// file returns the path of the file of named keys.
+func (f *keysFlags) file() (string, error) {
+	c, file, err := config.Load(f.config, f.program.Policies)
+	if err != nil {
+		return "", err
+	}
+	if c.Gateway.KeysFile == "" {
+		return "", errors.New("no file of keys: set gateway.keys_file in the configuration, such as keys_file: client-keys.json")
+	}
+	return config.Beside(file, c.Gateway.KeysFile), nil
+}
+
+// KeysCommand returns furl keys.
+func KeysCommand(p cmdline.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "Manage the keys of a gateway's clients",
+		Long: `Manages the named keys of clients in the file gateway.keys_file. The file has hashes of
+keys, and the key itself is shown once, when it is made. A running gateway reads the
+file again on SIGHUP or POST /furl/v1/reload.`,
+		Example: "  furl keys create ann --expires 90d\n  furl keys list\n  furl keys revoke ann",
+		Args:    cmdline.AtMost(0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(createKeyCommand(p), listKeysCommand(p), revokeKeyCommand(p))
+	return cmd
+}
+
+func createKeyCommand(p cmdline.Program) *cobra.Command {
+	f := keysFlags{program: p}
+	var expires, tenant string
+	var scopes []string
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a key and print it once",
+		Long: `Creates a key and prints it. It is not stored, so it cannot be shown again. Its holder
+sends it in X-Furl-Key, or as the credential. With gateway.tenants, holders of keys with
+the same tenant share their sessions.
+
+Scopes: proxy sends requests to models, read reads sessions by the API and the page,
+change changes them, operate sees metrics and totals and reloads the configuration.`,
+		Example: `  furl keys create ann --expires 90d
+  furl keys create ann-2 --tenant ann       a second key for the same sessions
+  furl keys create auditor --scope read --tenant ann
+  furl keys create prometheus --scope operate`,
+		Args: cmdline.Exactly(1, "the name of the key"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := f.file()
+			if err != nil {
+				return err
+			}
+			now := time.Now()
+			var until time.Time
+			if expires != "" {
+				age, err := cmdline.ParseAge(expires)
+				if err != nil || age <= 0 {
+					return cmdline.BadUsage("invalid --expires %s: expected a duration such as 90d or 12h", expires)
+				}
+				until = now.Add(age)
+			}
+			s, err := access.ParseScopes(scopes)
+			if err != nil {
+				return cmdline.BadUsage("--scope: %w", err)
+			}
+			key, secret, err := access.NewKey(args[0], tenant, s, now, until)
+			if err != nil {
+				return cmdline.AsUsage(err)
+			}
+			err = changeNamedKeys(name, func(keys []access.Key) ([]access.Key, error) {
+				for _, k := range keys {
+					if k.Name == key.Name && k.Revoked.IsZero() {
+						return nil, fmt.Errorf("the key %q exists: revoke it first, or choose another name and --tenant %s for the same sessions", k.Name, tenantOfKey(&k))
+					}
+				}
+				return append(keys, key), nil
+			})
+			if err != nil {
+				return fmt.Errorf("create key %s: %w", args[0], err)
+			}
+			if f.json {
+				line := jsonKeyOf(&key, now)
+				line.Key = secret
+				return cmdline.PrintJSON(cmd.OutOrStdout(), line)
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "This key is shown once. Reload the gateway to accept it.")
+			fmt.Fprintln(cmd.OutOrStdout(), secret)
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&expires, "expires", "", "`time` until the key expires, such as 90d (default never)")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "`name` of the tenant whose sessions it opens (default the key's name)")
+	cmd.Flags().StringSliceVar(&scopes, "scope", access.Client.Names(), "what the key may do: "+strings.Join(access.ScopeNames(), ", "))
+	cmdline.Complete(cmd, "scope", access.ScopeNames)
+	return cmd
+}
+
+func tenantOfKey(k *access.Key) string {
+	if k.Tenant != "" {
+		return k.Tenant
+	}
+	return k.Name
+}
+
+// jsonKey is one key of furl keys list --json.
+type jsonKey struct {
+	Name    string    `json:"name"`
+	Tenant  string    `json:"tenant"`
+	Scopes  []string  `json:"scopes"`
+	State   string    `json:"state"` // valid, expired or revoked
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"`
+	Revoked time.Time `json:"revoked,omitzero"`
+	Key     string    `json:"key,omitempty"` // of furl keys create
+}
+
+func jsonKeyOf(k *access.Key, now time.Time) jsonKey {
+	state := "valid"
+	if e := (*access.EndedError)(nil); errors.As(k.Usable(now), &e) {
+		state = e.Reason
+	}
+	return jsonKey{Name: k.Name, Tenant: tenantOfKey(k), Scopes: k.Scopes.Names(), State: state, Created: k.Created, Expires: k.Expires, Revoked: k.Revoked}
+}
+
+func listKeysCommand(p cmdline.Program) *cobra.Command {
+	f := keysFlags{program: p}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List keys with their tenants, scopes and expiry",
+		Example: "  furl keys list\n  furl keys list --json",
+		Args:    cmdline.AtMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			name, err := f.file()
+			if err != nil {
+				return err
+			}
+			keys, err := readNamedKeys(name)
+			if err != nil {
+				return err
+			}
+			now := time.Now()
+			list := make([]jsonKey, len(keys))
+			for i := range keys {
+				list[i] = jsonKeyOf(&keys[i], now)
+			}
+			columns := []cmdline.Column{cmdline.Text("name"), cmdline.Text("tenant"), cmdline.Text("scopes"), cmdline.Text("state"), cmdline.Text("expires")}
+			return cmdline.PrintList(cmd.OutOrStdout(), f.json, "keys", list, "No keys.", columns, func(k *jsonKey) []string {
+				expires := "never"
+				if !k.Expires.IsZero() {
+					expires = k.Expires.Format(time.DateOnly)
+				}
+				return []string{k.Name, k.Tenant, strings.Join(k.Scopes, ","), k.State, expires}
+			})
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func revokeKeyCommand(p cmdline.Program) *cobra.Command {
+	f := keysFlags{program: p}
+	cmd := &cobra.Command{
+		Use:     "revoke NAME",
+		Short:   "Revoke a key",
+		Long:    "Revokes a key. The gateway refuses it after its next reload, and says why. The name can be\nused again.",
+		Example: "  furl keys revoke ann",
+		Args:    cmdline.Exactly(1, "the name of the key"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := f.file()
+			if err != nil {
+				return err
+			}
+			var revoked access.Key
+			err = changeNamedKeys(name, func(keys []access.Key) ([]access.Key, error) {
+				for i := range keys {
+					if k := &keys[i]; k.Name == args[0] && k.Revoked.IsZero() {
+						k.Revoked = time.Now().UTC().Truncate(time.Second)
+						revoked = *k
+						return keys, nil
+					}
+				}
+				return nil, cmdline.BadUsage("unknown key %q: furl keys list lists the keys", args[0])
+			})
+			if err != nil {
+				return err
+			}
+			if f.json {
+				return cmdline.PrintJSON(cmd.OutOrStdout(), jsonKeyOf(&revoked, time.Now()))
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "revoked %s; reload the gateway to refuse it\n", revoked.Name)
+			return nil
+		},
+	}
+	f.add(cmd)
+	return cmd
+}

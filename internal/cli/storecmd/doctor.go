@@ -1,0 +1,257 @@
+package storecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/cli/gatewaycmd"
+	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/storage"
+)
+
+// jsonProblem is one problem in furl doctor --json.
+type jsonProblem struct {
+	Session furl.SessionID `json:"session,omitempty"`
+	Record  furl.Seq       `json:"record,omitempty"`
+	Problem string         `json:"problem"`
+	Derived bool           `json:"derived"`
+	Mended  bool           `json:"mended"`
+}
+
+// DoctorCommand returns furl doctor.
+func DoctorCommand(p cmdline.Program) *cobra.Command {
+	f := cmdline.StoreFlags{Program: p}
+	var mend bool
+	var to, tenantKeys string
+	var running string
+	var ready bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check a store or a running gateway",
+		Long: `Checks the whole store: the database, the order of records, the bytes of every
+message, the invariants of every session, and the search index. --mend rebuilds
+what can be derived from the records. Records themselves are never changed. It also
+lists the types of blocks in conversations that furl does not know.
+
+With --gateway it checks a running gateway instead: whether it is reachable, ready
+and up to date, whether it delivers streams without delay, whether its providers
+and the issuer of tokens are reachable (without credentials or tokens), and whether
+the variables of this shell point to it. Each problem comes with a remedy. With
+several addresses, separated by commas, it also says in which keys and settings the
+gateways differ.
+
+If the file of a store is truncated or damaged, --mend --to FILE copies all readable
+pages to a new store and reports what was saved and what is lost. The damaged file
+is not changed. Stop all other furl processes that use it first. A store with
+encryption needs its master key for this.
+
+The exit code is 1 if a problem remains.`,
+		Example: "  furl doctor\n  furl doctor --mend --json\n  furl doctor --mend --to saved.db\n  furl doctor --gateway\n  furl doctor --gateway http://furl.internal:7410\n  furl doctor --gateway 10.0.0.11:7410,10.0.0.12:7410",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && running == gatewaycmd.ConfiguredGateway {
+				return nil
+			}
+			return cmdline.AtMost(0)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if ready && running == "" {
+				return cmdline.BadUsage("--ready requires --gateway")
+			}
+			if running != "" {
+				if len(args) == 1 {
+					running = args[0]
+				}
+				return gatewaycmd.ExamineGateway(&f, cmd, running, ready)
+			}
+			ctx := cmd.Context()
+			if to != "" {
+				if !mend {
+					return cmdline.BadUsage("--to requires --mend")
+				}
+				return salvage(&f, cmd, to, tenantKeys)
+			}
+			if tenantKeys != "" {
+				return cmdline.BadUsage("--tenant-keys requires --mend --to")
+			}
+			store, err := f.Existing(ctx)
+			if errors.Is(err, furl.ErrDamaged) {
+				return fmt.Errorf("the store is too damaged to open (%w): restore a backup, or copy what is readable to a new file with furl doctor --mend --to FILE", err)
+			}
+			if err != nil {
+				return err
+			}
+			defer cmdline.CloseStore(store, &err)
+			progress := cmdline.NewBar(cmd.ErrOrStderr(), f.Json)
+			found, unknown := []jsonProblem{}, make(map[string]int)
+			for p, err := range examine(&f, ctx, store, mend, unknown, progress.Say) {
+				if err != nil {
+					return err
+				}
+				found = append(found, p)
+			}
+			progress.Clear()
+			left := 0
+			for _, p := range found {
+				if !p.Mended {
+					left++
+				}
+			}
+			w := cmd.OutOrStdout()
+			if f.Json {
+				err = cmdline.PrintJSON(w, map[string]any{"problems": found, "left": left, "unknown_types": unknown})
+			} else {
+				for _, p := range found {
+					fmt.Fprintln(w, p.words())
+				}
+				if len(found) == 0 {
+					fmt.Fprintln(w, "No problems found.")
+				}
+				if len(unknown) > 0 {
+					fmt.Fprintln(w, gatewaycmd.UnknownTypes(unknown, "session")+" A newer version of furl may know them.")
+				}
+			}
+			if left > 0 && err == nil {
+				mendable := slices.ContainsFunc(found, func(p jsonProblem) bool { return p.Derived && !p.Mended })
+				lost := slices.ContainsFunc(found, func(p jsonProblem) bool { return !p.Derived && !p.Mended })
+				return complaint(left, mendable && !mend, lost)
+			}
+			return err
+		},
+	}
+	f.Add(cmd)
+	cmd.Flags().StringVar(&running, "gateway", "", "check the gateway at this `address`, or several, instead of the store (default that of the configuration)")
+	cmd.Flags().Lookup("gateway").NoOptDefVal = gatewaycmd.ConfiguredGateway
+	cmd.Flags().BoolVar(&ready, "ready", false, "with --gateway: check only whether it accepts requests, for health checks")
+	cmd.Flags().StringVar(&to, "to", "", "with --mend: `file` of a new store for the readable part of a damaged one")
+	cmd.Flags().StringVar(&tenantKeys, "tenant-keys", "", "with --to: `file` of furl encryption export, if the store's own keys are damaged")
+	cmd.Flags().BoolVar(&mend, "mend", false, "rebuild what can be derived from the records")
+	return cmd
+}
+
+// complaint returns an error with the number of remaining problems and the remedies.
+func complaint(left int, mendable, lost bool) error {
+	text := numbers.Count(left, "problem")
+	if mendable {
+		text += "; furl doctor --mend rebuilds what can be derived from the records"
+	}
+	if lost {
+		text += "; restore what cannot be mended from a backup, or save the rest of a damaged file with --mend --to FILE"
+	}
+	return errors.New(text)
+}
+
+func (p jsonProblem) words() string {
+	where := "store"
+	if p.Session != "" {
+		where = "session " + string(p.Session)
+	}
+	if p.Record != 0 {
+		where += fmt.Sprintf(", record %d", p.Record)
+	}
+	end := ""
+	switch {
+	case p.Mended:
+		end = " (mended)"
+	case p.Derived:
+		end = " (can be mended)"
+	}
+	return where + ": " + cmdline.Printable(p.Problem) + end
+}
+
+// bare is the text of an error without the advice to run furl doctor.
+func bare(err error) string {
+	text := err.Error()
+	if e := (interface {
+		error
+		Bare() string
+	})(nil); errors.As(err, &e) {
+		text = strings.Replace(text, e.Error(), e.Bare(), 1)
+	}
+	return text
+}
+
+// examine checks the database and then every session. It counts the sessions with each type
+// that furl does not know.
+func examine(f *cmdline.StoreFlags, ctx context.Context, store storage.Store, mend bool, unknown map[string]int, say func(string)) func(func(jsonProblem, error) bool) {
+	return func(yield func(jsonProblem, error) bool) {
+		known := make(map[furl.SessionID]bool) // sessions with records that cannot be read
+		if checker, ok := store.(storage.Checker); ok {
+			say("checking the database")
+			for p, err := range checker.Check(ctx, mend) {
+				if errors.Is(err, furl.ErrDamaged) { // the rest may be undamaged
+					if !yield(jsonProblem{Problem: bare(err)}, nil) {
+						return
+					}
+					break
+				}
+				known[p.Session.Session] = known[p.Session.Session] || p.Seq != 0
+				if !yield(jsonProblem{p.Session.Session, p.Seq, p.Text, p.Derived, p.Mended}, err) || err != nil {
+					return
+				}
+			}
+		}
+		all, err := f.Sessions(store)
+		if err != nil {
+			yield(jsonProblem{}, err)
+			return
+		}
+		var infos []storage.SessionInfo
+		for info, err := range store.Sessions(ctx, cmdline.LocalTenant, storage.SessionQuery{}) {
+			if errors.Is(err, furl.ErrDamaged) {
+				if !yield(jsonProblem{Problem: bare(err)}, nil) {
+					return
+				}
+				break
+			}
+			if err != nil {
+				yield(jsonProblem{}, err)
+				return
+			}
+			infos = append(infos, info)
+		}
+		for i, info := range infos {
+			say(fmt.Sprintf("session %d of %d, %s", i+1, len(infos), info.Session))
+			s, err := all.Open(ctx, info.Session)
+			if ctx.Err() != nil {
+				yield(jsonProblem{}, ctx.Err())
+				return
+			}
+			if err != nil {
+				if known[info.Session] && errors.Is(err, furl.ErrDamaged) {
+					continue // the store reported its records
+				}
+				if !yield(jsonProblem{Session: info.Session, Problem: bare(err)}, nil) {
+					return
+				}
+				continue
+			}
+			for _, typ := range s.UnknownTypes() {
+				unknown[typ]++
+			}
+			problems, err := s.Check(ctx)
+			if errors.Is(err, furl.ErrDamaged) {
+				if !yield(jsonProblem{Session: info.Session, Problem: bare(err)}, nil) {
+					return
+				}
+				continue
+			}
+			if err != nil {
+				yield(jsonProblem{}, err)
+				return
+			}
+			for _, p := range problems {
+				if !yield(jsonProblem{info.Session, p.Seq, p.Text, p.Derived, p.Mended}, nil) {
+					return
+				}
+			}
+			all.Drop()
+		}
+	}
+}

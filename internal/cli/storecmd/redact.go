@@ -1,0 +1,262 @@
+package storecmd
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/encrypted"
+	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/sessionjson"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
+)
+
+// RedactCommand returns furl redact.
+func RedactCommand(p cmdline.Program) *cobra.Command {
+	f := cmdline.StoreFlags{Program: p}
+	var patterns []string
+	var dry, yes bool
+	cmd := &cobra.Command{
+		Use:   "redact [SESSION [RECORD.BLOCK]...]",
+		Short: "Remove secrets from what was recorded",
+		Long: `Replaces secrets in what was recorded by "[redacted]", and overwrites the old bytes. It
+finds common credentials, or what --pattern matches, or removes whole blocks. Without a
+session, it searches all sessions of all tenants, or those of --tenant. The bodies of
+requests of a redacted session can no longer be shown. The session records when and how
+much was redacted. This cannot be undone, so furl asks for confirmation. Gateways may go
+on running: clients that send the secret again continue their sessions, and it is not
+recorded again. An interrupted command can be repeated.
+
+Copies of files that the tools of furl chat have changed are searched too, and removed if
+they contain a secret; with whole blocks, all copies of the session are.
+
+Sessions under legal hold (furl hold) are kept as they are: the command lists them.`,
+		Example: `  furl redact --dry-run
+  furl redact 01jd5 12.0
+  furl redact 01jd5 --pattern 'password=\S+' --yes`,
+		ValidArgsFunction: cmdline.CompleteSessions(&f),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			r := session.Redaction{By: furl.Person, DryRun: true}
+			for _, p := range patterns {
+				re, err := regexp.Compile(p)
+				if err != nil {
+					return cmdline.BadUsage("--pattern %q: %w", p, err)
+				}
+				if re.MatchString("") {
+					return cmdline.BadUsage("--pattern %q matches the empty text: expected a pattern of the secret", p)
+				}
+				r.Patterns = append(r.Patterns, re)
+			}
+			for _, word := range args[min(1, len(args)):] {
+				pos, err := parseBlock(word)
+				if err != nil {
+					return err
+				}
+				r.Blocks = append(r.Blocks, pos)
+			}
+			if len(r.Patterns) == 0 && len(r.Blocks) == 0 {
+				r.Patterns = session.Credentials()
+			}
+			store, err := f.Existing(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer cmdline.CloseStore(store, &err)
+			infos, err := redactable(&f, cmd, store, args)
+			if err != nil {
+				return err
+			}
+			infos, held, err := withoutHeld(cmd.Context(), store, infos, min(1, len(args)))
+			if err != nil {
+				return fmt.Errorf("redact: %w", err)
+			}
+			done := redacted{Sessions: []jsonRedacted{}, Held: sessionsJSON(held), DryRun: dry}
+			failed := redactAll(&f, cmd, store, infos, r, &done)
+			if failed != nil && (len(args) > 0 || cmd.Context().Err() != nil) {
+				return failed
+			}
+			if !dry {
+				if len(done.Sessions) > 0 && !yes {
+					printRedacted(&f, cmd, &done, true)
+					if err := cmdline.Confirm(cmd, fmt.Sprintf("Redact %s permanently?", numbers.Count(done.texts(), "text"))); err != nil {
+						return err
+					}
+				}
+				r.DryRun = false
+				failed = redactAll(&f, cmd, store, infos, r, &done)
+				// An earlier redaction may have been interrupted before this.
+				if w, ok := store.(storage.Rewriter); ok {
+					if err := w.Scrub(cmd.Context()); err != nil {
+						return fmt.Errorf("the sessions were redacted; overwrite the old bytes: %w", err)
+					}
+				}
+			}
+			if f.Json {
+				return errors.Join(failed, cmdline.PrintJSON(cmd.OutOrStdout(), &done))
+			}
+			printRedacted(&f, cmd, &done, dry)
+			return failed
+		},
+	}
+	f.Add(cmd)
+	cmd.Flags().StringVar(&f.Tenant, "tenant", "", "only sessions of this `tenant` of a gateway (see furl tenants; default all, with SESSION local)")
+	cmd.Flags().StringArrayVar(&patterns, "pattern", nil, "redact what matches this regular `expression`, not common credentials")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be redacted, masked; change nothing")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
+	return cmd
+}
+
+// parseBlock parses RECORD or RECORD.BLOCK.
+func parseBlock(word string) (furl.Pos, error) {
+	number, block, has := strings.Cut(word, ".")
+	seq, err := strconv.ParseUint(number, 10, 63)
+	pos := furl.Pos{Msg: furl.Seq(seq), Block: -1}
+	if err == nil && has {
+		pos.Block, err = strconv.Atoi(block)
+	}
+	if err != nil || seq == 0 || has && pos.Block < 0 {
+		return pos, cmdline.BadUsage("invalid block %q: expected RECORD.BLOCK, as furl show prints them", word)
+	}
+	return pos, nil
+}
+
+// redactable returns the sessions that a command names, all of the store or of the tenant
+// if it names none.
+func redactable(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store, args []string) (infos []storage.SessionInfo, err error) {
+	if len(args) > 0 {
+		t, err := f.Stored(cmd.Context(), store, args[0])
+		if err != nil {
+			return nil, err
+		}
+		return []storage.SessionInfo{t.Info()}, nil
+	}
+	var tenants []furl.Tenant
+	if f.Tenant != "" {
+		whose, err := f.Whose(cmd.Context(), store)
+		if err != nil {
+			return nil, err
+		}
+		tenants = append(tenants, whose)
+	} else if tenants, err = cmdline.TenantsOf(cmd.Context(), store); err != nil {
+		return nil, err
+	}
+	for _, tenant := range tenants {
+		for info, err := range store.Sessions(cmd.Context(), tenant, storage.SessionQuery{}) {
+			if err != nil {
+				return nil, err
+			}
+			infos = append(infos, info)
+		}
+	}
+	return infos, nil
+}
+
+// redacted is what a command has redacted, or would.
+type redacted struct {
+	Sessions []jsonRedacted        `json:"sessions"`
+	Held     []sessionjson.Session `json:"held"` // under legal hold, and so not searched
+	// Unreadable is the number of sessions whose encryption keys were destroyed.
+	Unreadable int  `json:"unreadable"`
+	DryRun     bool `json:"dry_run"`
+}
+
+// jsonRedacted is what was redacted in a session.
+type jsonRedacted struct {
+	Tenant   string         `json:"tenant"`
+	Session  furl.SessionID `json:"session"`
+	Records  []furl.Seq     `json:"records"`
+	Texts    int            `json:"texts"`
+	Bytes    int            `json:"bytes"`
+	Requests int            `json:"requests_removed"`
+	// Copies is how many copies of files that furl chat has changed were removed.
+	Copies  int          `json:"copies_removed"`
+	Samples []jsonSample `json:"samples"`
+}
+
+type jsonSample struct {
+	Record furl.Seq `json:"record,omitempty"`
+	Masked string   `json:"masked"`
+}
+
+// redactAll redacts sessions one after another. A session that cannot be redacted is an
+// error, and does not keep the others from being redacted.
+func redactAll(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store, infos []storage.SessionInfo, r session.Redaction, done *redacted) (failed error) {
+	done.Sessions, done.Unreadable = []jsonRedacted{}, 0
+	for _, info := range infos {
+		key := info.SessionKey
+		rep, err := session.Redact(cmd.Context(), store, key, r)
+		if missing, ok := errors.AsType[*encrypted.KeyError](err); ok && !missing.Destroyed.IsZero() {
+			done.Unreadable++
+			continue
+		}
+		if err != nil {
+			if failed = errors.Join(failed, err); cmd.Context().Err() != nil {
+				return failed
+			}
+			continue
+		}
+		copies, err := cmdline.RedactCopies(key, &r)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("redact the copies of files of session %s: %w", key.Session, err))
+		}
+		if rep.Found+copies == 0 {
+			continue
+		}
+		j := jsonRedacted{Tenant: cmdline.TenantWord(key.Tenant), Session: key.Session, Records: rep.Records, Texts: rep.Found, Bytes: rep.Bytes, Requests: rep.Requests, Copies: copies}
+		for _, s := range rep.Samples {
+			j.Samples = append(j.Samples, jsonSample{s.Record, s.Masked})
+		}
+		done.Sessions = append(done.Sessions, j)
+		if r.DryRun {
+			continue
+		}
+		if err := f.Program.Audited.Each(key); err != nil {
+			return errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// texts is the number of replaced texts.
+func (r *redacted) texts() (n int) {
+	for _, j := range r.Sessions {
+		n += j.Texts
+	}
+	return n
+}
+
+func printRedacted(f *cmdline.StoreFlags, cmd *cobra.Command, done *redacted, dry bool) {
+	out, verb := cmd.OutOrStdout(), "redacted"
+	if dry {
+		verb = "would redact"
+	}
+	for _, j := range done.Sessions {
+		fmt.Fprintf(out, "%s %s: %s, %s bytes\n", verb, j.Session, numbers.Count(j.Texts, "text"), numbers.Thousands(j.Bytes))
+		if j.Copies > 0 {
+			fmt.Fprintf(out, "  copies of files that furl chat has changed: %d; without them, a rewind cannot restore the files\n", j.Copies)
+		}
+		for _, s := range j.Samples[:min(len(j.Samples), 20)] {
+			where := "metadata or request"
+			if s.Record != 0 {
+				where = fmt.Sprintf("record %d", s.Record)
+			}
+			fmt.Fprintf(out, "  %s: %s\n", where, cmdline.Printable(s.Masked))
+		}
+	}
+	if len(done.Sessions) == 0 {
+		fmt.Fprintln(out, "No secrets found.")
+	}
+	for i := range done.Held {
+		fmt.Fprintf(out, "kept %s, which is under legal hold\n", done.Held[i].SessionID)
+	}
+	if done.Unreadable > 0 {
+		fmt.Fprintf(out, "not searched: %s whose encryption keys were destroyed\n", numbers.Count(done.Unreadable, "session"))
+	}
+}
