@@ -53,9 +53,15 @@ func (rd *Reader) readFolderSessions(dir string, yield func(*Recording, error) b
 				return true, false
 			}
 		}
-		return len(infos) > 0, true
+		return len(infos) > 0 || besideOpencode(dir), true
 	}
 	return false, true
+}
+
+// besideOpencode reports whether a folder has files of opencode or Kilo beside their database.
+func besideOpencode(dir string) bool {
+	home := filepath.Base(filepath.Dir(dir))
+	return home == "opencode" || home == "kilo"
 }
 
 // readCombined reads a combined recording.

@@ -31,8 +31,18 @@ func readOpencode(in *input) ([]*Session, error) {
 	if strings.HasPrefix(o.b.Title, "New session - ") || strings.HasPrefix(o.b.Title, "Child session - ") {
 		o.b.Title = "" // opencode's name until there is a title
 	}
-	for i := range msgs {
-		o.message(i+1, &msgs[i])
+	for from := 0; from < len(msgs); {
+		to := from + 1
+		for to < len(msgs) && msgs[to].Removed == msgs[from].Removed {
+			to++
+		}
+		add := func() { o.messages(from, msgs[from:to]) }
+		if msgs[from].Removed { // the user has undone it
+			o.aside(milliTime(msgs[from].Info.Time.Created), add)
+		} else {
+			add()
+		}
+		from = to
 	}
 	o.settle()
 	o.prune(o.due)
@@ -69,7 +79,8 @@ type opencodeMessage struct {
 		Tokens opencodeTokens `json:"tokens"`
 		Time   opencodeTime   `json:"time"`
 	} `json:"info"`
-	Parts []opencodePart `json:"parts"`
+	Parts   []opencodePart `json:"parts"`
+	Removed bool           `json:"removed"` // by a revert, see opencodeStore
 }
 
 // opencodeTime contains Unix milliseconds.
@@ -134,6 +145,13 @@ const (
 	opencodeCompacted   = "What did we do so far?"
 	opencodeSubtask     = "The following tool was executed by the user"
 )
+
+// messages adds messages of which the first has the index from.
+func (o *opencode) messages(from int, list []opencodeMessage) {
+	for i := range list {
+		o.message(from+i+1, &list[i])
+	}
+}
 
 func (o *opencode) message(n int, m *opencodeMessage) {
 	at := milliTime(m.Info.Time.Created)

@@ -39,9 +39,9 @@ type Reader struct {
 	Counter furl.Counter
 	// Skip, if set, is called by Walk with the path of each file in a folder
 	// before it is read. Files for which it returns true are passed over.
-	// It is not asked about sessions that a folder stores in many files.
+	// It is not asked about sessions that a folder stores in many files, and about databases.
 	Skip func(path string) bool
-	// SkipFolder is like Skip for folders that store a session in many files.
+	// SkipFolder is like Skip for folders that store a session in many files, and for databases.
 	SkipFolder func(dir string) bool
 }
 
@@ -57,8 +57,8 @@ type UnknownFormatError struct {
 	Name  string
 	Tried []string // the formats that were tried
 	Empty bool     // the file contains only white space
-	// Database is set for a SQLite database. opencode stores its sessions in
-	// one since 2026 and exports them from it.
+	// Database is set for a SQLite database of an unknown program, and for one that Read gets,
+	// because databases are read from files only.
 	Database bool
 
 	near []string // the formats that it resembles, and how it differs from them
@@ -69,7 +69,7 @@ func (e *UnknownFormatError) Error() string {
 		return e.Name + ": empty file"
 	}
 	if e.Database {
-		return e.Name + ": SQLite databases cannot be imported; for opencode sessions, import the output of \"opencode export\""
+		return e.Name + ": unknown SQLite database: furl reads those of opencode and Kilo, from their files"
 	}
 	if len(e.near) > 0 {
 		return fmt.Sprintf("%s: unknown recording format; it resembles %s", e.Name, strings.Join(e.near, " and "))
@@ -111,8 +111,12 @@ func (rd *Reader) Read(name string, r io.Reader) (*Recording, error) {
 }
 
 // ReadFile reads one recording from a file. For formats with a second file in
-// the same folder it reads that file too.
+// the same folder it reads that file too. From a database it reads all sessions; Walk yields them
+// one by one.
 func (rd *Reader) ReadFile(path string) (*Recording, error) {
+	if isDatabase(path) {
+		return rd.readDatabase(path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

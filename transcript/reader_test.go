@@ -98,10 +98,10 @@ func TestReadWithoutMessages(t *testing.T) {
 	}
 }
 
-// The error for opencode's database says what to do.
+// The error for a database that is not read from its file says what to do.
 func TestReadDatabase(t *testing.T) {
 	_, err := Read("opencode.db", strings.NewReader("SQLite format 3\x00\x10\x00"))
-	if err == nil || !strings.Contains(err.Error(), "opencode export") {
+	if err == nil || !strings.Contains(err.Error(), "from their files") {
 		t.Errorf("%v", err)
 	}
 }

@@ -49,6 +49,12 @@ func (rd *Reader) Walk(paths ...string) iter.Seq2[*Recording, error] {
 				}
 				continue
 			}
+			if !st.IsDir() && isDatabase(path) {
+				if !rd.walkDatabase(path, yield) {
+					return
+				}
+				continue
+			}
 			if !st.IsDir() {
 				if !yield(rd.ReadFile(path)) {
 					return
@@ -113,7 +119,16 @@ func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, 
 			}
 			return nil
 		}
-		if !d.Type().IsRegular() || rd.Skip != nil && rd.Skip(path) {
+		if !d.Type().IsRegular() || besideDatabase(path) {
+			return nil
+		}
+		if isDatabase(path) {
+			if rd.SkipFolder != nil && rd.SkipFolder(path) {
+				return nil
+			}
+			return rd.databaseInFolder(path, unknown, yield)
+		}
+		if rd.Skip != nil && rd.Skip(path) {
 			return nil
 		}
 		rec, err := rd.inFolder(path)
@@ -130,6 +145,27 @@ func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, 
 		return nil
 	})
 	return err == nil
+}
+
+// besideDatabase reports whether SQLite writes such a file beside a database.
+func besideDatabase(path string) bool {
+	name := filepath.Ext(path)
+	return name == ".db-wal" || name == ".db-shm" || name == ".sqlite-wal" || name == ".sqlite-shm"
+}
+
+// databaseInFolder reads a database found in a folder.
+func (rd *Reader) databaseInFolder(path string, unknown *[]string, yield func(*Recording, error) bool) error {
+	more := rd.walkDatabase(path, func(rec *Recording, err error) bool {
+		if _, ok := errors.AsType[*UnknownFormatError](err); ok {
+			*unknown = append(*unknown, path)
+			return true
+		}
+		return yield(rec, err)
+	})
+	if !more {
+		return errStop
+	}
+	return nil
 }
 
 // errStop ends a walk whose caller stopped iterating.

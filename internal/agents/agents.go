@@ -4,15 +4,19 @@ package agents
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 )
 
 // Home is where one agent keeps its sessions.
 type Home struct {
-	Agent  string
-	Folder string
+	Agent string
+	// Path is a folder, or a pattern for the names of files in a folder, such as /home/u/data/*.db.
+	Path string
 }
 
 // Homes lists where the known agents keep sessions, whether or not they are
@@ -30,10 +34,13 @@ func Homes() []Home {
 		}
 		return filepath.Join(append([]string{home}, fallback...)...)
 	}
+	share := dir("XDG_DATA_HOME", ".local", "share")
 	return []Home{
 		{"Claude Code", filepath.Join(dir("CLAUDE_CONFIG_DIR", ".claude"), "projects")},
 		{"Codex", filepath.Join(dir("CODEX_HOME", ".codex"), "sessions")},
-		{"opencode", filepath.Join(dir("XDG_DATA_HOME", ".local", "share"), "opencode")},
+		{"opencode", filepath.Join(share, "opencode", "opencode*.db")},
+		{"opencode", filepath.Join(share, "opencode", "storage")}, // before February 2026
+		{"Kilo", filepath.Join(share, "kilo", "kilo*.db")},
 		{"pi", filepath.Join(dir("PI_CODING_AGENT_DIR", ".pi", "agent"), "sessions")},
 		{"Gemini CLI", filepath.Join(dir("GEMINI_CLI_HOME"), ".gemini", "tmp")},
 		{"nanocoder", nanocoderSessions(home)},
@@ -60,13 +67,51 @@ func nanocoderSessions(home string) string {
 	return filepath.Join(cmp.Or(os.Getenv("XDG_DATA_HOME"), dataDir(home)), "nanocoder", "sessions")
 }
 
-// Folders are those of Homes that exist.
-func Folders() []string {
+// Places returns the folders and files of Homes that exist.
+func Places() []string {
 	var out []string
 	for _, h := range Homes() {
-		if fi, err := os.Stat(h.Folder); err == nil && fi.IsDir() {
-			out = append(out, h.Folder)
-		}
+		out = append(out, h.places()...)
 	}
 	return out
+}
+
+// Known lists the agents of Homes for people.
+func Known() string {
+	var names []string
+	for _, h := range Homes() {
+		if !slices.Contains(names, h.Agent) {
+			names = append(names, h.Agent)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Searched lists the places of Homes for people.
+func Searched() string {
+	var list []string
+	for _, h := range Homes() {
+		list = append(list, fmt.Sprintf("%s (%s)", h.Path, h.Agent))
+	}
+	return strings.Join(list, ", ")
+}
+
+func (h Home) places() (found []string) {
+	folder, pattern := filepath.Split(h.Path)
+	if !strings.Contains(pattern, "*") {
+		if _, err := os.Stat(h.Path); err == nil {
+			found = append(found, h.Path)
+		}
+		return found
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if ok, _ := filepath.Match(pattern, e.Name()); ok && !e.IsDir() {
+			found = append(found, filepath.Join(folder, e.Name()))
+		}
+	}
+	return found
 }

@@ -42,9 +42,9 @@ type Imported struct {
 
 // Options are the options of a Follower.
 type Options struct {
-	// Folders are the folders to follow. Those that do not exist yet are followed when
-	// they do.
-	Folders []string
+	// Places returns the folders and databases to follow. Those that do not exist are ignored. It is
+	// called each time that the Follower looks for changes.
+	Places func() []string
 	// State is the file that remembers what was imported, and Lock the file that lets
 	// one process at a time follow. If empty, there is none.
 	State, Lock string

@@ -18,7 +18,7 @@ type seen struct {
 	held bool
 }
 
-// candidate is a file, or a folder that stores a session in many files, that has
+// candidate is a file, or a folder or database that stores whole sessions, that has
 // changed.
 type candidate struct {
 	path   string
@@ -26,14 +26,14 @@ type candidate struct {
 	folder bool
 }
 
-// unitCheck is when a folder of many files was looked at.
+// unitCheck is when a folder of many files, or a database, was looked at.
 type unitCheck struct {
 	at   time.Time
 	last seen
 }
 
-// unitEvery is how often folders that store a session in many files are looked at: each
-// look costs as much as they have files.
+// unitEvery is how often folders that store a session in many files are looked at, and databases:
+// each look costs as much as they have files, and a database is read as a whole.
 const unitEvery = time.Minute
 
 // changed returns what has changed since it was read.
@@ -60,12 +60,16 @@ func (f *Follower) changed() []candidate {
 			return true
 		},
 	}
-	for _, folder := range f.o.Folders {
-		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-			continue // not yet
-		}
-		for range reader.Walk(folder) { // everything is skipped; folders that cannot be read are ignored
-			continue
+	for _, place := range f.o.Places() {
+		info, err := os.Stat(place)
+		switch {
+		case err != nil: // not yet
+		case info.IsDir():
+			for range reader.Walk(place) { // everything is skipped; folders that cannot be read are ignored
+				continue
+			}
+		default:
+			reader.SkipFolder(place)
 		}
 	}
 	return found
@@ -80,9 +84,12 @@ func (f *Follower) isDue(path string, now seen, at time.Time) bool {
 	return !at.Before(f.next[path])
 }
 
-// seenOf sums up the files of a folder.
-func seenOf(dir string) (sum seen) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+// seenOf sums up the files of a folder, or a database and its write-ahead log.
+func seenOf(path string) (sum seen) {
+	if info, err := os.Stat(path + "-wal"); err == nil {
+		sum = seen{size: info.Size(), at: info.ModTime()}
+	}
+	_ = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return nil
 		}

@@ -49,21 +49,20 @@ func (f *mcpFlags) follower(ctx context.Context, store storage.Store, c *config.
 			return nil, err
 		}
 	}
-	if len(folders) == 0 {
-		for _, h := range agents.Homes() {
-			folders = append(folders, h.Folder)
-		}
-	}
 	for i := range folders {
 		if folders[i], err = filepath.Abs(folders[i]); err != nil {
 			return nil, err
 		}
 	}
+	places := agents.Places
+	if len(folders) > 0 {
+		places = func() []string { return folders }
+	}
 	indexer := recall.NewIndexer(store, &recall.IndexerOptions{Log: f.Log})
 	// Indexing after each append leaves little to do for searches during the import.
 	to := &followTarget{Importer: cmdline.Importer{Store: store, Merge: true, Appended: indexer.Catchup}, indexer: indexer}
 	return follow.New(to, follow.Options{
-		Folders: folders, State: name + ".json", Lock: name + ".lock", Forget: empty, Counter: token.O200k(),
+		Places: places, State: name + ".json", Lock: name + ".lock", Forget: empty, Counter: token.O200k(),
 		Interval: f.interval, Settle: f.settle, Pause: f.pause, Logger: f.Log,
 	}), nil
 }

@@ -176,9 +176,7 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 		return err
 	}
 	rep.Unknown = src.unknown
-	if src.note != "" {
-		rep.Notes = append([]string{src.note}, rep.Notes...)
-	}
+	rep.Notes = append(slices.Clone(src.notes), rep.Notes...)
 	if len(rep.Recordings) == 0 {
 		return errors.Join(append(src.failed, src.nothing())...)
 	}

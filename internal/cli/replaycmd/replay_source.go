@@ -23,7 +23,7 @@ type source struct {
 	recordings func(func(*transcript.Recording) bool)
 	unknown    []string // files in unknown formats
 	failed     []error
-	note       string
+	notes      []string
 	filter     filter
 	filtered   int           // files without a session that passes the filter
 	progress   *fileProgress // nil without a terminal
@@ -75,8 +75,8 @@ func (s *source) walk(in io.Reader) iter.Seq2[*transcript.Recording, error] {
 func sources(in io.Reader, args []string) (*source, error) {
 	s := &source{files: args}
 	if len(args) == 0 {
-		s.files = agents.Folders()
-		s.note = "Sessions found on this machine: " + strings.Join(s.files, ", ")
+		s.files = agents.Places()
+		s.notes = []string{"Sessions found on this machine: " + strings.Join(s.files, ", ")}
 	}
 	for _, path := range args {
 		if path == "-" {
@@ -107,7 +107,8 @@ func sources(in io.Reader, args []string) (*source, error) {
 			}
 		}
 		if !found && s.filtered == 0 && len(args) == 0 {
-			s.note = "No recorded sessions found on this machine: replaying a generated session. Name files or folders to replay your own."
+			s.notes = []string{"No recorded sessions found on this machine: replaying a generated session. Name files or folders to replay your own.",
+				"Looked for sessions of " + agents.Known() + "; furl import says where."}
 			yield(demo.Recording())
 		}
 	}

@@ -42,8 +42,8 @@ records; --again imports it as a new session. Recordings are never changed.`,
   furl import ~/.claude/projects --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				if args = agents.Folders(); len(args) == 0 {
-					return errors.New("no recordings of agents found on this machine; name files or folders to import")
+				if args = agents.Places(); len(args) == 0 {
+					return fmt.Errorf("no recordings of agents found on this machine; name files or folders to import\nlooked in %s", agents.Searched())
 				}
 			}
 			return imports(&f, cmd, args, again, dry, strict)

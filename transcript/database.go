@@ -1,0 +1,243 @@
+package transcript
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// Some agents store all sessions in one SQLite database, which they write while furl reads it. This
+// file opens it without writing, and combines each session into the text that the agent exports.
+
+// databaseKind is the layout of one agent's database.
+type databaseKind struct {
+	tables []string // which identify it
+	agent  func(path string) string
+	open   func(db *sql.DB) sessionDatabase
+}
+
+// sessionDatabase reads sessions from a database.
+type sessionDatabase interface {
+	// list returns all sessions, oldest first.
+	list(ctx context.Context) ([]storedSession, error)
+	// size returns the bytes of a session's texts.
+	size(ctx context.Context, id string) (int64, error)
+	// text returns a session in a form that one of the formats reads.
+	text(ctx context.Context, id string) ([]byte, error)
+}
+
+// storedSession is a session of a database.
+type storedSession struct{ id, parent string }
+
+var databaseKinds = []databaseKind{opencodeDatabase}
+
+// isDatabase reports whether a file is a SQLite database.
+func isDatabase(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, len(sqliteMagic))
+	_, err = io.ReadFull(f, head)
+	return err == nil && bytes.Equal(head, sqliteMagic)
+}
+
+// walkDatabase reads a database: each session with its sub-agents is one recording. It reports whether
+// to continue.
+func (rd *Reader) walkDatabase(path string, yield func(*Recording, error) bool) bool {
+	ctx := context.Background()
+	db, kind, err := openDatabase(ctx, path)
+	if err != nil {
+		return yield(nil, err)
+	}
+	defer db.Close()
+	sessions := kind.open(db)
+	list, err := sessions.list(ctx)
+	if err != nil {
+		return yield(nil, databaseError(path, err))
+	}
+	for _, tree := range treesOf(list) {
+		rec := &Recording{File: path, Agent: kind.agent(path)}
+		for _, id := range tree {
+			if err = rd.addStored(ctx, rec, sessions, id); err != nil {
+				break
+			}
+		}
+		if err != nil {
+			rec = nil
+		}
+		if !yield(rec, err) {
+			return false
+		}
+	}
+	return true
+}
+
+// readDatabase reads all sessions of a database as one recording.
+func (rd *Reader) readDatabase(path string) (*Recording, error) {
+	var all *Recording
+	var failed error
+	rd.walkDatabase(path, func(rec *Recording, err error) bool {
+		switch {
+		case err != nil:
+			failed = err
+		case all == nil:
+			all = rec
+		default:
+			all.merge(rec)
+		}
+		return failed == nil
+	})
+	if failed == nil && all == nil {
+		failed = &UnknownFormatError{Name: path, Empty: true}
+	}
+	return all, failed
+}
+
+// addStored reads a session of a database into a recording.
+func (rd *Reader) addStored(ctx context.Context, rec *Recording, sessions sessionDatabase, id string) error {
+	size, err := sessions.size(ctx, id)
+	if err == nil && size > rd.limit() {
+		err = &TooLargeError{rec.File + ", session " + id, rd.limit()}
+	}
+	var text []byte
+	if err == nil {
+		text, err = sessions.text(ctx, id)
+	}
+	if err != nil {
+		return databaseError(rec.File, err)
+	}
+	one, err := rd.read(rec.File, "", bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	rec.Format = one.Format
+	rec.merge(one)
+	return nil
+}
+
+// merge adds the sessions of another recording.
+func (rec *Recording) merge(other *Recording) {
+	rec.Sessions = append(rec.Sessions, other.Sessions...)
+	rec.Skipped = append(rec.Skipped, other.Skipped...)
+	rec.Notes = append(rec.Notes, other.Notes...)
+}
+
+// openDatabase opens an agent's database for reading. Unknown databases are an
+// *UnknownFormatError.
+func openDatabase(ctx context.Context, path string) (*sql.DB, *databaseKind, error) {
+	var first error
+	// Without the right to write its folder, SQLite can read a database only as one that nothing changes.
+	for _, option := range []string{"", "&immutable=1"} {
+		db, err := sql.Open("sqlite", databaseURI(path)+option)
+		if err != nil {
+			return nil, nil, err
+		}
+		db.SetMaxOpenConns(1)
+		kind, err := kindOf(ctx, db, path)
+		if err == nil {
+			return db, kind, nil
+		}
+		_ = db.Close()
+		if _, unknown := errors.AsType[*UnknownFormatError](err); unknown {
+			return nil, nil, err
+		}
+		first = cmp.Or(first, err)
+	}
+	return nil, nil, databaseError(path, first)
+}
+
+// databaseURI returns the URI of a file that is only read. Texts of a hostile schema are not run.
+func databaseURI(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // C:/…
+	}
+	u := url.URL{Scheme: "file", Path: path}
+	return u.String() + "?mode=ro&_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=trusted_schema(0)"
+}
+
+// kindOf returns the layout of a database.
+func kindOf(ctx context.Context, db *sql.DB, path string) (*databaseKind, error) {
+	tables, err := texts(ctx, db, `select name from sqlite_master where type = 'table' and name not like 'sqlite%' limit 1000`)
+	if err != nil {
+		return nil, err
+	}
+	for i := range databaseKinds {
+		k := &databaseKinds[i]
+		if !slices.ContainsFunc(k.tables, func(name string) bool { return !slices.Contains(tables, name) }) {
+			return k, nil
+		}
+	}
+	return nil, &UnknownFormatError{Name: path, Database: true}
+}
+
+// databaseError says of which database an error is.
+func databaseError(path string, err error) error {
+	return fmt.Errorf("read database %s: %w", path, err)
+}
+
+// texts returns the texts that a query selects.
+func texts(ctx context.Context, db *sql.DB, query string, args ...any) (list []string, err error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s sql.NullString
+		if err := rows.Scan(&s); err != nil {
+			return nil, err
+		}
+		list = append(list, s.String)
+	}
+	return list, rows.Err()
+}
+
+// treesOf groups sessions: each one without a stored parent, with all below it.
+func treesOf(list []storedSession) (trees [][]string) {
+	known := make(map[string]bool)
+	below := make(map[string][]string)
+	for _, s := range list {
+		known[s.id] = true
+		below[s.parent] = append(below[s.parent], s.id)
+	}
+	placed := make(map[string]bool)
+	place := func(root string) {
+		var tree []string
+		for todo := []string{root}; len(todo) > 0; todo = todo[1:] {
+			if id := todo[0]; !placed[id] {
+				placed[id] = true
+				tree = append(tree, id)
+				todo = append(todo, below[id]...)
+			}
+		}
+		if len(tree) > 0 {
+			trees = append(trees, tree)
+		}
+	}
+	for _, s := range list {
+		if s.parent == "" || !known[s.parent] {
+			place(s.id)
+		}
+	}
+	for _, s := range list {
+		place(s.id) // of a cycle
+	}
+	return trees
+}

@@ -1,0 +1,181 @@
+package transcript
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+)
+
+// newDatabase makes a database with statements, and keeps it open, as the agent does.
+func newDatabase(t *testing.T, path, statements string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path+"?_pragma=journal_mode(wal)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if _, err := db.Exec(statements); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// opencodeStatements makes a database of opencode 1.18.34, of which long texts and other tables were
+// removed: a session of two tasks and a third in place of the second, which was reverted, and a fork.
+func opencodeStatements(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/opencode-database.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// currentBranch returns the messages of a session's current branch.
+func currentBranch(s *Session) (list []*furl.Message) {
+	st := s.Log.State()
+	for i := range st.Len() {
+		_, m := st.Message(i)
+		list = append(list, m)
+	}
+	return list
+}
+
+func walked(t *testing.T, paths ...string) (list []*Recording) {
+	t.Helper()
+	for rec, err := range Walk(paths...) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, rec)
+	}
+	return list
+}
+
+func TestOpencodeDatabase(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "a b%20c") // a URI must escape it
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, "opencode.db")
+	db := newDatabase(t, path, opencodeStatements(t))
+	list := walked(t, folder)
+	if len(list) != 2 {
+		t.Fatalf("%d recordings, want a session and its fork", len(list))
+	}
+	first, fork := list[0].Sessions[0], list[1].Sessions[0]
+	if list[0].Agent != "opencode" || list[0].Format != "opencode" || first.Project != "/home/user/project" || !strings.Contains(fork.Title, "(fork #1)") {
+		t.Errorf("agent %q, format %q, project %q, fork %q", list[0].Agent, list[0].Format, first.Project, fork.Title)
+	}
+	var shown, asked []string
+	for _, m := range currentBranch(first) {
+		if m.Role == furl.RoleUser && m.Blocks[0].Kind == furl.KindText {
+			shown = append(shown, m.Blocks[0].Text)
+		}
+	}
+	for _, r := range first.Log.Records(0) {
+		if m, ok := r.Body.(*furl.Message); ok && m.Role == furl.RoleUser && m.Blocks[0].Kind == furl.KindText {
+			asked = append(asked, m.Blocks[0].Text)
+		}
+	}
+	const task1, task2, task3 = "First task: read notes.txt", "Second task: list files.", "Third task after the revert."
+	if got := strings.Join(shown, "|"); got != task1+"|"+task3 {
+		t.Errorf("the current branch asks %q", got)
+	}
+	if got := strings.Join(asked, "|"); got != task1+"|"+task2+"|"+task3 {
+		t.Errorf("the log asks %q; what was undone is a branch", got)
+	}
+	// The sums of all messages that assistants wrote, by a query of the original database.
+	var sum furl.Usage
+	ex, _ := exchanges(fork)
+	for _, x := range ex {
+		sum = sum.Add(x.Usage)
+	}
+	if want := (furl.Usage{Output: 832, CacheRead: 201276, CacheWrite: 42045}); sum != want {
+		t.Errorf("usage of the fork %+v, want %+v", sum, want)
+	}
+	checkRequests(t, first, true)
+
+	// What the agent adds is seen, though it is only in the write-ahead log.
+	if _, err := db.Exec(`insert into message values ('msg_zz', ?1, 1, 1, '{"role":"user","time":{"created":1795798785261}}'), ('msg_zzz', ?1, 1, 1, '{broken');
+		insert into part values ('prt_zz', 'msg_zz', ?1, 1, 1, '{"type":"text","text":"Fourth task."}')`, string(first.ID)); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := ReadFile(path)
+	if err != nil || len(rec.Sessions) != 2 {
+		t.Fatal(err, rec)
+	}
+	msgs := currentBranch(rec.Sessions[0])
+	if last := msgs[len(msgs)-1]; last.Blocks[0].Text != "Fourth task." {
+		t.Errorf("the last message is %q", last.Blocks[0].Text)
+	}
+}
+
+// A revert that the user may still take back is a branch too.
+func TestOpencodeDatabaseReverted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kilo.db")
+	db := newDatabase(t, path, opencodeStatements(t))
+	if _, err := db.Exec(`drop table event; update session set revert = json_object('messageID', (select max(id) from message where session_id = session.id and json_extract(data, '$.role') = 'user'))`); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec.Agent != "Kilo" {
+		t.Errorf("agent %q", rec.Agent)
+	}
+	for _, s := range rec.Sessions {
+		msgs := currentBranch(s)
+		said := 0
+		for _, r := range s.Log.Records(0) {
+			if _, ok := r.Body.(*furl.Message); ok {
+				said++
+			}
+		}
+		if last := msgs[len(msgs)-1]; said == len(msgs) || last.Role != furl.RoleAssistant {
+			t.Errorf("%s: the current branch ends with %+v", s.ID, last.Blocks[0])
+		}
+	}
+}
+
+func TestUnknownDatabases(t *testing.T) {
+	folder := t.TempDir()
+	newDatabase(t, filepath.Join(folder, "other.db"), `create table session (id text)`)
+	newDatabase(t, filepath.Join(folder, "views.db"), `create view session as select 1; create view message as select 1; create view part as select 1`)
+	if err := os.WriteFile(filepath.Join(folder, "broken.db"), append(sqliteMagic, "and nothing more"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var failed []string
+	for rec, err := range Walk(folder) {
+		unknown, ok := errors.AsType[*UnknownFilesError](err)
+		switch {
+		case rec != nil:
+			t.Errorf("read %s", rec.File)
+		case ok:
+			if len(unknown.Files) != 2 {
+				t.Errorf("unknown: %v", unknown.Files)
+			}
+		default:
+			failed = append(failed, err.Error())
+		}
+	}
+	if len(failed) != 1 || !strings.Contains(failed[0], "broken.db") {
+		t.Errorf("failed: %q", failed)
+	}
+}
+
+// Sessions whose parents form a circle are all read.
+func TestTreesOf(t *testing.T) {
+	got := treesOf([]storedSession{{"a", ""}, {"b", "a"}, {"c", "b"}, {"d", "gone"}, {"e", "f"}, {"f", "e"}})
+	want := [][]string{{"a", "b", "c"}, {"d"}, {"e", "f"}}
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
