@@ -21,6 +21,7 @@ import (
 	"github.com/furlhq/furl/internal/cli/gatewaycmd"
 	"github.com/furlhq/furl/internal/cli/replaycmd"
 	"github.com/furlhq/furl/internal/cli/storecmd"
+	"github.com/furlhq/furl/internal/usage"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -99,7 +100,7 @@ func Main(args []string, policies *policy.Set, in io.Reader, out, errs io.Writer
 		return cmdline.ExitInterrupt
 	}
 	cmdline.Complain(errs, err)
-	if usage := (cmdline.UsageError{}); errors.As(err, &usage) {
+	if usage := (usage.Error{}); errors.As(err, &usage) {
 		return cmdline.ExitUsage
 	}
 	return cmdline.ExitFailed

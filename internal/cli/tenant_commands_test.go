@@ -14,8 +14,8 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/internal/audit"
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/dev/sessiontest"
+	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
 )
@@ -189,8 +189,8 @@ func TestTenantNamed(t *testing.T) {
 	}
 	defer store.Close()
 	for word, want := range map[string]string{"annette": "annette", "ann": "", "abab": hash, hash: hash, "local": "local", "": ""} {
-		got, err := cmdline.TenantNamed(t.Context(), store, word)
-		if word := cmdline.TenantWord(got); want == "" && err == nil || want != "" && cmp.Or(word, cmdline.LocalName) != want {
+		got, err := tenants.Named(t.Context(), store, word)
+		if word := tenants.Word(got); want == "" && err == nil || want != "" && cmp.Or(word, tenants.LocalName) != want {
 			t.Errorf("%q is %q, %v; want %q", word, got, err, want)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/tui"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -38,7 +39,7 @@ type chatFlags struct {
 
 // Command returns furl chat.
 func Command(p cmdline.Program) *cobra.Command {
-	f := chatFlags{StoreFlags: cmdline.StoreFlags{Program: p}}
+	f := chatFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:   "chat [MESSAGE]",
 		Short: "Chat with an agent in the terminal",
@@ -137,7 +138,7 @@ func (f *chatFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer cmdline.CloseStore(store, &err)
+	defer workspace.CloseStore(store, &err)
 	c, err := f.conversation(cmd, store)
 	if err != nil {
 		return err
@@ -181,7 +182,7 @@ func withInput(message string, in io.Reader) (string, error) {
 func (c *conversation) runScreen(cmd *cobra.Command, in *os.File, first []agent.Input) error {
 	history := ""
 	if dir, err := config.DataDir(); err == nil {
-		history = filepath.Join(dir, cmdline.ChatHistory)
+		history = filepath.Join(dir, workspace.ChatHistory)
 	}
 	out := cmd.OutOrStdout()
 	if o, ok := out.(*cmdline.Output); ok {

@@ -368,7 +368,7 @@ func (c *conversation) chooseSession(x *slashRun) (string, error) {
 		if label == "" {
 			label = shortSession(info.Session)
 		}
-		q.Options = append(q.Options, chat.Option{Label: fmt.Sprintf("%s  %s, %s", label, numbers.Count(info.Messages, "message"), cmdline.Ago(time.Now(), info.Newest()))})
+		q.Options = append(q.Options, chat.Option{Label: fmt.Sprintf("%s  %s, %s", label, numbers.Count(info.Messages, "message"), numbers.Ago(time.Now(), info.Newest()))})
 		if len(ids) == listed {
 			break
 		}

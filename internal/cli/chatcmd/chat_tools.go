@@ -11,6 +11,7 @@ import (
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/tool"
 )
@@ -32,7 +33,7 @@ func (f *chatFlags) openTools(dir string, s *session.Session) (*chatTools, error
 		return t, nil
 	}
 	var err error
-	if t.copies, err = cmdline.CopiesOf(s.ID()); err != nil {
+	if t.copies, err = workspace.CopiesOf(s.ID()); err != nil {
 		return t, err
 	}
 	t.folder, err = tool.Open(dir, &tool.Options{Copies: t.copies, Record: func() uint64 { return uint64(s.Info().Records) }})

@@ -3,6 +3,7 @@ package cmdline
 import (
 	"strings"
 
+	"github.com/furlhq/furl/internal/visible"
 	"github.com/spf13/cobra"
 )
 
@@ -48,7 +49,7 @@ func unexpected(cmd *cobra.Command, arg string, n int) error {
 	case cmd.HasAvailableSubCommands():
 		return NoCommand(cmd, arg)
 	case cmd.Flags().Lookup("session") != nil:
-		cure = "to choose a session, use --session " + QuoteArg(Printable(arg))
+		cure = "to choose a session, use --session " + visible.QuoteArg(Printable(arg))
 	default:
 		cure = path + " takes no arguments, only flags; see " + path + " --help"
 	}

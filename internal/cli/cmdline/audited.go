@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl/internal/audit"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/operation"
+	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/storage"
 	"github.com/spf13/cobra"
 )
@@ -28,8 +29,8 @@ func OpenAudit(c *config.Config, file string) (*audit.Log, error) {
 // auditedCommands are the commands that read or change sessions of a store, and what they
 // do, besides those of package operation. names is what the first argument is; the others may be content.
 var auditedCommands = map[string]struct {
-	action      string
-	NameMatches argName
+	action string
+	names  argName
 }{
 	"furl show": {"read", aSession}, "furl get": {"read", aSession}, "furl context": {"read", aSession}, "furl branches": {"read", aSession}, "furl sessions": {"read", nothing},
 	"furl search": {"search", nothing}, "furl export": {"export", aSession}, "furl resume": {"export", aSession},
@@ -37,7 +38,7 @@ var auditedCommands = map[string]struct {
 	"furl delete": {"delete", sessions}, "furl tenants move": {"change", aTenant}, "furl hold": {"hold", aSession}, "furl hold release": {"release", nothing},
 	"furl keys create": {"operate", nothing}, "furl keys revoke": {"operate", nothing}, "furl audit export": {"export", nothing},
 	"furl redact": {"change", aSession}, "furl backup": {"export", nothing}, "furl backup restore": {"change", nothing},
-	"furl encryption enable": {"operate", tenants}, "furl encryption rotate": {"operate", tenants}, "furl encryption destroy": {"delete", aTenant},
+	"furl encryption enable": {"operate", severalTenants}, "furl encryption rotate": {"operate", severalTenants}, "furl encryption destroy": {"delete", aTenant},
 	"furl encryption export": {"operate", nothing}, "furl encryption import": {"operate", nothing},
 }
 
@@ -45,11 +46,11 @@ var auditedCommands = map[string]struct {
 type argName int
 
 const (
-	nothing  argName = iota // or content
-	aSession                // a session
-	sessions                // a session, and so do the other arguments
-	aTenant                 // a tenant
-	tenants                 // a tenant, and so do the other arguments
+	nothing        argName = iota // or content
+	aSession                      // a session
+	sessions                      // a session, and so do the other arguments
+	aTenant                       // a tenant
+	severalTenants                // a tenant, and so do the other arguments
 )
 
 // Audited is the command that runs, for the line with its result.
@@ -86,7 +87,7 @@ func (a *Audited) Found(id furl.SessionID) {
 // FoundTenant notes the tenant that the command has found by its name.
 func (a *Audited) FoundTenant(t furl.Tenant) {
 	if a != nil {
-		a.entry.Tenant = TenantWord(t)
+		a.entry.Tenant = tenants.Word(t)
 	}
 }
 
@@ -98,7 +99,7 @@ func (a *Audited) Each(key furl.SessionKey) error {
 		return nil // the last line names the session
 	}
 	done := a.entry.Result(audit.Done)
-	done.Tenant, done.Session = TenantWord(key.Tenant), string(key.Session)
+	done.Tenant, done.Session = tenants.Word(key.Tenant), string(key.Session)
 	err := appendAudit(a.config, a.file, done)
 	if a.config.Audit.Required {
 		return err
@@ -128,7 +129,7 @@ func ResultOf(err error) string {
 func (p Program) auditCommandLine(cmd *cobra.Command, args []string) error {
 	what, ok := auditedCommands[cmd.CommandPath()]
 	if o := operation.Named(cmd.Name()); !ok && o != nil && cmd.CommandPath() == "furl "+o.Command {
-		what.action, what.NameMatches, ok = string(o.Audit), aSession, true
+		what.action, what.names, ok = string(o.Audit), aSession, true
 	}
 	if !ok || cmd.Flags().Lookup("config") == nil {
 		return nil
@@ -140,9 +141,9 @@ func (p Program) auditCommandLine(cmd *cobra.Command, args []string) error {
 	e := audit.Entry{Action: what.action, Via: "cli", Who: ShellUser(), By: string(access.ByShell), Target: cmd.CommandPath()}
 	switch {
 	case len(args) == 0:
-	case what.NameMatches == aSession, what.NameMatches == sessions && len(args) == 1:
+	case what.names == aSession, what.names == sessions && len(args) == 1:
 		e.Session = args[0]
-	case what.NameMatches == aTenant, what.NameMatches == tenants && len(args) == 1:
+	case what.names == aTenant, what.names == severalTenants && len(args) == 1:
 		e.Tenant = args[0]
 	}
 	if cmd.CommandPath() == "furl tenants move" && len(args) > 1 {

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/usage"
 	"github.com/furlhq/furl/policy"
 	"github.com/spf13/pflag"
 )
@@ -37,7 +38,7 @@ func (f *StoreFlags) CheckPolicy(name string) error {
 		return err
 	}
 	if _, err := c.Set().Policy(name, policy.Settings{}); err != nil {
-		return UsageError{err}
+		return usage.Wrap(err)
 	}
 	return nil
 }

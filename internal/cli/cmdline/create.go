@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/furlhq/furl/internal/visible"
 )
 
 // CreateFile opens a file or standard output for writing. A terminal gets printable text,
@@ -56,7 +58,7 @@ func Direct(to io.Writer) (w io.Writer, finish func(error) error) {
 	if Width(to) == 0 {
 		return to, func(err error) error { return err }
 	}
-	safe := &PrintableWriter{w: to}
+	safe := &visible.Writer{W: to}
 	return safe, func(err error) error { return cmp.Or(err, safe.Flush()) }
 }
 

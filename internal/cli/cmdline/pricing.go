@@ -1,9 +1,6 @@
 package cmdline
 
 import (
-	"errors"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,24 +99,4 @@ func Renamed(was, is string) func(*pflag.FlagSet, string) pflag.NormalizedName {
 		}
 		return pflag.NormalizedName(name)
 	}
-}
-
-// ParseTokens parses a number of tokens such as 128k or 1.5M, from 1 to a billion.
-func ParseTokens(s string) (int, error) {
-	unit := 1.0
-	digits := strings.TrimRight(s, "kKmM")
-	switch strings.ToLower(s[len(digits):]) {
-	case "k":
-		unit = 1e3
-	case "m":
-		unit = 1e6
-	case "":
-	default:
-		return 0, errors.New("expected a number of tokens such as 128k")
-	}
-	n, err := strconv.ParseFloat(digits, 64)
-	if err != nil || !(n*unit >= 1 && n*unit <= 1e9) { // NaN is neither
-		return 0, errors.New("expected a number of tokens such as 128k")
-	}
-	return int(n * unit), nil
 }

@@ -1,9 +1,6 @@
 package cmdline
 
 import (
-	"io"
-	"unicode/utf8"
-
 	"github.com/furlhq/furl/internal/visible"
 )
 
@@ -12,47 +9,3 @@ func Printable(s string) string { return visible.Text(s) }
 
 // Label is printable on one line.
 func Label(s string) string { return visible.Line(s) }
-
-// PrintableWriter makes text for a terminal printable. Writes may split a character;
-// Flush writes the rest of the last one.
-type PrintableWriter struct {
-	w    io.Writer
-	rest []byte // the first bytes of a character
-}
-
-// Write prints the text without its control characters.
-func (p *PrintableWriter) Write(b []byte) (int, error) {
-	text := append(p.rest, b...)
-	whole := len(text) - cutCharacter(text)
-	p.rest = append([]byte(nil), text[whole:]...)
-	if err := p.write(text[:whole]); err != nil {
-		return 0, err
-	}
-	return len(b), nil
-}
-
-// Flush writes what Write has kept.
-func (p *PrintableWriter) Flush() error {
-	rest := p.rest
-	p.rest = nil
-	return p.write(rest)
-}
-
-func (p *PrintableWriter) write(text []byte) error {
-	_, err := io.WriteString(p.w, visible.Text(string(text)))
-	return err
-}
-
-// cutCharacter returns the number of bytes at the end of text that are the start of an
-// incomplete character.
-func cutCharacter(text []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
-			if utf8.FullRune(last) {
-				return 0
-			}
-			return n
-		}
-	}
-	return 0
-}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/usage"
 	"github.com/furlhq/furl/policy"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -51,13 +52,6 @@ func Complain(w io.Writer, err error) {
 	fmt.Fprintln(w, text)
 }
 
-// UsageError is an error of the command line.
-type UsageError struct{ err error }
-
-func (u UsageError) Error() string { return u.err.Error() }
-
-func (u UsageError) Unwrap() error { return u.err }
-
 // ExitCode is the exit code of a command that furl ran. It is passed on without an
 // error message.
 type ExitCode int
@@ -65,10 +59,10 @@ type ExitCode int
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // AsUsage makes an error one of the command line.
-func AsUsage(err error) error { return UsageError{err} }
+func AsUsage(err error) error { return usage.Wrap(err) }
 
 // BadUsage is fmt.Errorf for an error of the command line.
-func BadUsage(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+func BadUsage(format string, args ...any) error { return usage.Errorf(format, args...) }
 
 // NewRoot returns the furl command without subcommands and help.
 func NewRoot(p Program) *cobra.Command {

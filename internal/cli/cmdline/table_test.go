@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
-
-	"github.com/furlhq/furl/internal/numbers"
 )
 
 // printed returns the output of a table on a terminal of this width, 0 for a pipe.
@@ -124,14 +122,5 @@ auto      24%  1
 	tab.Drop("input cost")
 	if got, want := printed(tab, 0), "policy\nauto    1\n"; got != want {
 		t.Errorf("printed\n%s, want\n%s", got, want)
-	}
-}
-
-// Numbers have thousands separators, and one thing is singular.
-func TestPlural(t *testing.T) {
-	for n, want := range map[int]string{0: "0 requests", 1: "1 request", 2: "2 requests", 3441: "3,441 requests"} {
-		if got := numbers.Count(n, "request"); got != want {
-			t.Errorf("numbers.Count(%d) = %q, want %q", n, got, want)
-		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,15 +14,17 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/operation"
+	"github.com/furlhq/furl/internal/recorded"
+	"github.com/furlhq/furl/internal/sessionlist"
+	"github.com/furlhq/furl/internal/usage"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
 )
-
-// LocalTenant is the tenant of sessions without a tenant.
-const LocalTenant = furl.Tenant("")
 
 // Target is the session that a command works on.
 type Target struct {
@@ -56,7 +57,7 @@ func WithOpen(ctx context.Context, t *Target) context.Context {
 // becomes its error.
 func (t *Target) Close(err *error) {
 	if !t.Shared {
-		CloseStore(t.Store, err)
+		workspace.CloseStore(t.Store, err)
 	}
 }
 
@@ -133,7 +134,7 @@ func (f *StoreFlags) Stored(ctx context.Context, store storage.Store, name strin
 	all = all.For(whose)
 	s, err := all.Find(ctx, name)
 	if ambiguous := (*session.AmbiguousError)(nil); errors.As(err, &ambiguous) {
-		return nil, UsageError{ListAmbiguous(ambiguous)}
+		return nil, usage.Wrap(ListAmbiguous(ambiguous))
 	}
 	if errors.Is(err, storage.ErrNoSession) {
 		return nil, fmt.Errorf("%w; furl sessions lists the sessions of the store", err)
@@ -151,10 +152,10 @@ func ListAmbiguous(e *session.AmbiguousError) error {
 	var lines strings.Builder
 	list := slices.Clone(e.Sessions)
 	slices.SortStableFunc(list, func(a, b storage.SessionInfo) int { return b.Newest().Compare(a.Newest()) })
-	short := ShortIDs(list)
+	short := sessionlist.ShortIDs(list)
 	t := NewTable(&lines, Text(""), Text(""), Text(""))
 	for _, info := range list {
-		t.Add("  "+short[info.Session], Truncate(info.Title, 44), ShortAgo(time.Now(), info.Newest()))
+		t.Add("  "+short[info.Session], Truncate(info.Title, 44), numbers.ShortAgo(time.Now(), info.Newest()))
 	}
 	t.Print()
 	return fmt.Errorf("ambiguous session name %q: it matches several sessions, newest first:\n%s", e.Name, strings.TrimRight(lines.String(), "\n"))
@@ -179,12 +180,12 @@ func (f *StoreFlags) openRecording(cmd *cobra.Command, name, within string) (*Ta
 	if err != nil {
 		return nil, err
 	}
-	s, err := PickSession(rec, name, within)
+	s, err := recorded.Pick(rec, name, within)
 	if err != nil {
 		return nil, err
 	}
 	store := inmem.New()
-	im := &Importer{Store: store}
+	im := &recorded.Importer{Store: store}
 	line, err := im.Session(cmd.Context(), rec, s)
 	if err != nil {
 		return nil, err
@@ -202,31 +203,9 @@ func ReadRecording(cmd *cobra.Command, name string) (*transcript.Recording, erro
 	SoftLimit(CommandMemory)
 	reader := transcript.Reader{Counter: token.O200k()}
 	if name == "-" {
-		return reader.Read(Stdin, cmd.InOrStdin())
+		return reader.Read(recorded.Stdin, cmd.InOrStdin())
 	}
 	return reader.ReadFile(name)
-}
-
-// PickSession finds a session of a recording by its id, the beginning of its id, or its
-// number.
-func PickSession(rec *transcript.Recording, name, within string) (*transcript.Session, error) {
-	if len(rec.Sessions) == 0 {
-		return nil, fmt.Errorf("%s has no session", name)
-	}
-	if within == "" {
-		return rec.Sessions[0], nil
-	}
-	if n, err := strconv.Atoi(within); err == nil && n >= 1 && n <= len(rec.Sessions) {
-		return rec.Sessions[n-1], nil
-	}
-	var ids []string
-	for i, s := range rec.Sessions {
-		if s.ID != "" && strings.HasPrefix(s.ID, within) {
-			return s, nil
-		}
-		ids = append(ids, fmt.Sprintf("%d %s", i+1, s.ID))
-	}
-	return nil, BadUsage("no session %q in %s: choose one of %s", within, name, strings.Join(ids, ", "))
 }
 
 // OnlyStored returns an error if the command would change a recording.

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl/internal/agents"
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/setup"
+	"github.com/furlhq/furl/internal/visible"
 )
 
 // agentNames returns the names in --print-env.
@@ -30,7 +30,7 @@ func envText(c agents.Client, url string) string {
 	text.WriteString(c.Notes)
 	for _, variable := range c.Env {
 		name, value, _ := strings.Cut(variable, "=")
-		text.WriteString("export " + name + "=" + cmdline.QuoteArg(strings.ReplaceAll(value, "{url}", url)) + "\n")
+		text.WriteString("export " + name + "=" + visible.QuoteArg(strings.ReplaceAll(value, "{url}", url)) + "\n")
 	}
 	return strings.ReplaceAll(text.String(), "{url}", url)
 }

@@ -97,7 +97,7 @@ exit code is 1 if the chain is broken; the entries before that are printed.`,
 			var from time.Time
 			if since != "" {
 				if from, err = time.Parse(time.DateOnly, since); err != nil {
-					age, err := cmdline.ParseAge(since)
+					age, err := numbers.ParseAge(since)
 					if err != nil {
 						return cmdline.BadUsage("invalid --since %s: expected an age such as 30d, or a date such as 2026-11-23", since)
 					}

@@ -16,6 +16,8 @@ import (
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/filelock"
 	"github.com/furlhq/furl/internal/fileowner"
+	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/private"
 )
 
 // namedKeys reads the file of named keys. Without one, they are nil. A file that does
@@ -32,7 +34,7 @@ func namedKeys(c *config.Config, file string) (*access.Keys, error) {
 }
 
 func readNamedKeys(name string) ([]access.Key, error) {
-	data, err := cmdline.ReadPrivate(name)
+	data, err := private.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -78,7 +80,7 @@ func changeNamedKeys(name string, change func([]access.Key) ([]access.Key, error
 		return err
 	}
 	data := access.FormatKeys(keys)
-	if len(data) > cmdline.MaxPrivate {
+	if len(data) > private.MaxSize {
 		return errors.New("too many keys for a file of 1 MB: use another gateway.keys_file, or tokens (gateway.oidc)")
 	}
 	w, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".") // of mode 0600
@@ -159,7 +161,7 @@ change changes them, operate sees metrics and totals and reloads the configurati
 			now := time.Now()
 			var until time.Time
 			if expires != "" {
-				age, err := cmdline.ParseAge(expires)
+				age, err := numbers.ParseAge(expires)
 				if err != nil || age <= 0 {
 					return cmdline.BadUsage("invalid --expires %s: expected a duration such as 90d or 12h", expires)
 				}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
@@ -21,7 +21,7 @@ import (
 // environment variables with keys that are not set in this shell. They are needed
 // only where the gateway starts.
 func serves(c *config.Config, file string) (note string, err error) {
-	if err := cmdline.CheckPlace(c.Store); err != nil {
+	if err := workspace.CheckPlace(c.Store); err != nil {
 		return "", err
 	}
 	checked := *c

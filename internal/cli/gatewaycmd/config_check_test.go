@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/workspace"
 )
 
 // furl config check reports the errors with which furl serve would not start.
@@ -55,7 +56,7 @@ func TestConfigCheckServes(t *testing.T) {
 
 // The URL of an unsupported database is not a file name.
 func TestUnknownDatabase(t *testing.T) {
-	f := cmdline.StoreFlags{Place: "mysql://root:hunter2@localhost/furl"}
+	f := cmdline.StoreFlags{Workspace: workspace.Workspace{Place: "mysql://root:hunter2@localhost/furl"}}
 	for name, err := range map[string]error{"open": second(f.Open(t.Context())), "existing": second(f.Existing(t.Context()))} {
 		if err == nil || !strings.Contains(err.Error(), "expected a file or a postgres:// URL") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v, want an error that expects a file or a postgres:// URL", name, err)

@@ -62,7 +62,7 @@ type demoRun struct {
 }
 
 func (f *demoFlags) run(cmd *cobra.Command) error {
-	window, err := cmdline.ParseTokens(f.window)
+	window, err := numbers.ParseTokens(f.window)
 	if err != nil {
 		return cmdline.BadUsage("--window %s: %w", f.window, err)
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/oidc"
+	"github.com/furlhq/furl/internal/private"
 )
 
 // access checks the named keys and the audit log of the configuration.
 func (d *gatewayDoctor) access(c *config.Config, file string) {
 	if c.Gateway.KeysFile != "" {
 		keys, err := readNamedKeys(config.Beside(file, c.Gateway.KeysFile))
-		switch e := (*cmdline.ExposedError)(nil); {
+		switch e := (*private.ExposedError)(nil); {
 		case errors.As(err, &e): // a finding already
 		case err != nil:
 			d.found("client keys", findingProblem, "restore the file, or make new keys with furl keys create", "%s", cmdline.Printable(err.Error()))

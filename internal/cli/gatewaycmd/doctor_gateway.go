@@ -24,6 +24,7 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/workspace"
 )
 
 // The states of a finding.
@@ -168,7 +169,7 @@ func (d *gatewayDoctor) examine(ctx context.Context) {
 			d.stream(ctx)
 			d.provider(ctx, "anthropic", st.Anthropic)
 			d.provider(ctx, "openai", st.OpenAI)
-			if st.ChatGPT != cmdline.ChatGPTAddress { // few people need it, and some networks block it
+			if st.ChatGPT != workspace.ChatGPTAddress { // few people need it, and some networks block it
 				d.provider(ctx, "chatgpt", st.ChatGPT)
 			}
 			d.fleet.add(d.url.Host, st)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/audit"
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -111,8 +111,8 @@ func RetentionOf(c *config.Config) session.Retention {
 		r.Tenants = make(map[furl.Tenant]time.Duration)
 	}
 	for name, age := range c.Retention.Tenants {
-		if name == cmdline.LocalName {
-			name = string(cmdline.LocalTenant)
+		if name == tenants.LocalName {
+			name = string(tenants.Local)
 		}
 		r.Tenants[furl.Tenant(name)] = age
 	}

@@ -6,8 +6,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/private"
 )
 
 // gatewayKeys are the keys that a gateway accepts.
@@ -42,7 +42,7 @@ func readKeys(setting, variable, name, file string) (keys []string, err error) {
 		}
 	}
 	if name != "" {
-		text, err := cmdline.ReadPrivate(config.Beside(file, name))
+		text, err := private.Read(config.Beside(file, name))
 		if err != nil {
 			return nil, fmt.Errorf("%s_file: %w", setting, err)
 		}
@@ -67,7 +67,7 @@ func keysIn(text, separator string) (keys []string) {
 
 // privateFiles checks the files with secrets that a configuration uses. It returns an
 // error for each one that other users can read.
-func privateFiles(c *config.Config, file string) (exposed []*cmdline.ExposedError) {
+func privateFiles(c *config.Config, file string) (exposed []*private.ExposedError) {
 	var names []string
 	for _, name := range []string{c.Gateway.ClientKeysFile, c.Gateway.OperatorKeyFile, c.Gateway.KeysFile, c.Gateway.TLS.KeyFile, c.Encryption.KeyFile} {
 		if name != "" {
@@ -82,7 +82,7 @@ func privateFiles(c *config.Config, file string) (exposed []*cmdline.ExposedErro
 		if err != nil {
 			continue // reading it returns the error
 		}
-		if e, ok := errors.AsType[*cmdline.ExposedError](cmdline.CheckPrivate(name, info)); ok {
+		if e, ok := errors.AsType[*private.ExposedError](private.Check(name, info)); ok {
 			exposed = append(exposed, e)
 		}
 	}

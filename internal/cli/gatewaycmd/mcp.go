@@ -28,6 +28,9 @@ import (
 	"github.com/furlhq/furl/internal/follow"
 	"github.com/furlhq/furl/internal/mcpserver"
 	"github.com/furlhq/furl/internal/operation"
+	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/visible"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -44,7 +47,7 @@ type mcpFlags struct {
 
 // MCPCommand returns furl mcp.
 func MCPCommand(p cmdline.Program) *cobra.Command {
-	f := mcpFlags{StoreFlags: cmdline.StoreFlags{Program: p}}
+	f := mcpFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Run an MCP server for recall from sessions",
@@ -118,7 +121,7 @@ func (f *mcpFlags) printEntry(cmd *cobra.Command) error {
 		words := make([]string, len(e.Command))
 		for i, word := range e.Command {
 			if words[i] = word; !strings.HasPrefix(word, "--") { // an option stays one
-				words[i] = cmdline.QuoteArg(word)
+				words[i] = visible.QuoteArg(word)
 			}
 		}
 		fmt.Fprintf(errs, "For %s, run: %s\nOr add this to %s:\n", e.Agent, cmdline.Printable(strings.Join(words, " ")), cmdline.Printable(e.File))
@@ -156,7 +159,7 @@ func (f *mcpFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	defer cmdline.CloseStore(store, &err)
+	defer workspace.CloseStore(store, &err)
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	o, err := f.SessionOptions(c, file)
@@ -164,7 +167,7 @@ func (f *mcpFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	o.LastWindow, o.MaxMemory, o.KeepBytes, o.Logger = true, cmdline.SessionMemory, mcpKeep, f.Log
-	if o.Vectors, err = cmdline.VectorsOf(store, c); err != nil {
+	if o.Vectors, err = workspace.VectorsOf(store, c); err != nil {
 		return err
 	}
 	all, err := session.New(store, o)
@@ -299,7 +302,7 @@ func importing(s follow.Status) string {
 
 // isEmpty reports whether a store has no sessions.
 func isEmpty(ctx context.Context, store storage.Store) (bool, error) {
-	for _, err := range store.Sessions(ctx, cmdline.LocalTenant, storage.SessionQuery{Limit: 1}) {
+	for _, err := range store.Sessions(ctx, tenants.Local, storage.SessionQuery{Limit: 1}) {
 		return false, err
 	}
 	return true, nil

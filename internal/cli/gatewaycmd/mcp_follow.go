@@ -10,9 +10,10 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/follow"
+	"github.com/furlhq/furl/internal/recorded"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/token"
@@ -32,7 +33,7 @@ func (f *mcpFlags) follower(ctx context.Context, store storage.Store, c *config.
 	if err != nil {
 		return nil, err
 	}
-	if !cmdline.IsDatabase(place) {
+	if !workspace.IsDatabase(place) {
 		if place, err = filepath.Abs(place); err != nil {
 			return nil, err
 		}
@@ -60,7 +61,7 @@ func (f *mcpFlags) follower(ctx context.Context, store storage.Store, c *config.
 	}
 	indexer := recall.NewIndexer(store, &recall.IndexerOptions{Log: f.Log})
 	// Indexing after each append leaves little to do for searches during the import.
-	to := &followTarget{Importer: cmdline.Importer{Store: store, Merge: true, Appended: indexer.Catchup}, indexer: indexer}
+	to := &followTarget{Importer: recorded.Importer{Store: store, Merge: true, Appended: indexer.Catchup}, indexer: indexer}
 	return follow.New(to, follow.Options{
 		Places: places, State: name + ".json", Lock: name + ".lock", Forget: empty, Counter: token.O200k(),
 		Interval: f.interval, Settle: f.settle, Pause: f.pause, Logger: f.Log,
@@ -69,7 +70,7 @@ func (f *mcpFlags) follower(ctx context.Context, store storage.Store, c *config.
 
 // followTarget imports recordings into a store, and indexes them at once.
 type followTarget struct {
-	cmdline.Importer
+	recorded.Importer
 	indexer *recall.Indexer
 	listed  time.Time // when the gateway's sessions were listed
 }
@@ -108,10 +109,10 @@ func (t *followTarget) Import(ctx context.Context, rec *transcript.Recording) ([
 // may have begun to record it since its sessions were listed.
 func (t *followTarget) begins(ctx context.Context, rec *transcript.Recording, now time.Time) (bool, error) {
 	for _, s := range rec.Sessions {
-		if now.Sub(cmdline.NewestOf(s.Log.Records(0))) > relist {
+		if now.Sub(recorded.NewestOf(s.Log.Records(0))) > relist {
 			continue
 		}
-		_, err := storage.Info(ctx, t.Store, furl.SessionKey{Session: cmdline.SessionID(s)})
+		_, err := storage.Info(ctx, t.Store, furl.SessionKey{Session: recorded.SessionID(s)})
 		if errors.Is(err, storage.ErrNoSession) {
 			return true, nil
 		}
@@ -133,7 +134,7 @@ func (t *followTarget) Append(ctx context.Context, key furl.SessionKey, records 
 	}
 	meta := info.Meta.Clone()
 	meta.Imported = records[len(records)-1].Seq
-	if newest := cmdline.NewestOf(records); newest.After(meta.Recorded) {
+	if newest := recorded.NewestOf(records); newest.After(meta.Recorded) {
 		meta.Recorded = newest
 	}
 	return t.Add(ctx, key, &meta, &info.Meta, records, nil)

@@ -20,6 +20,8 @@ import (
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/dev/recordings"
 	"github.com/furlhq/furl/internal/follow"
+	"github.com/furlhq/furl/internal/recorded"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
@@ -71,7 +73,7 @@ func newFollowing(t *testing.T) *following {
 // start follows the folder.
 func (f *following) start(t *testing.T, settle time.Duration) {
 	t.Helper()
-	flags := mcpFlags{StoreFlags: cmdline.StoreFlags{Place: f.place, Log: slog.New(slog.NewTextHandler(&f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, folders: []string{f.folder}}
+	flags := mcpFlags{StoreFlags: cmdline.StoreFlags{Workspace: workspace.Workspace{Place: f.place, Log: slog.New(slog.NewTextHandler(&f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}}, folders: []string{f.folder}}
 	flags.interval, flags.settle, flags.pause = 20*time.Millisecond, settle, 1
 	ctx, cancel := context.WithCancel(context.Background())
 	var err error
@@ -117,7 +119,7 @@ func sameAs(t *testing.T, got []furl.Record, s *transcript.Session) {
 		t.Fatalf("%d records, want %d", len(got), len(want))
 	}
 	for i := range want {
-		if !cmdline.EqualRecords(got[i], want[i]) || got[i].Chain != want[i].Chain {
+		if !recorded.EqualRecords(got[i], want[i]) || got[i].Chain != want[i].Chain {
 			t.Fatalf("record %d differs:\n%+v %+v\n%+v %+v", i+1, got[i], got[i].Body, want[i], want[i].Body)
 		}
 	}
@@ -280,7 +282,7 @@ func TestFollowRecordings(t *testing.T) {
 			}
 			f.start(t, time.Minute)
 			s := f.grow(t, "a.jsonl", lines, from, 2)
-			got := f.records(t, cmdline.SessionID(s), s.Log.Len())
+			got := f.records(t, recorded.SessionID(s), s.Log.Len())
 			sameAs(t, got, s)
 			t.Logf("%d bytes: %d times the end, %d times the whole", len(data), f.log.count("end_only=true"), f.log.count("end_only=false"))
 		})

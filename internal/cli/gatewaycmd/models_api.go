@@ -3,7 +3,7 @@ package gatewaycmd
 import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
-	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
@@ -11,7 +11,7 @@ import (
 // reported is session.Options.Reported of a gateway.
 func (s *Settings) reported(model string, format furl.Format) (session.Reported, bool) {
 	up := s.askedProviders.Load()
-	return cmdline.ReportedBy(s.models, addressOf(up.Anthropic), addressOf(up.OpenAI), model, format)
+	return workspace.ReportedBy(s.models, addressOf(up.Anthropic), addressOf(up.OpenAI), model, format)
 }
 
 // useProviders sets the providers whose reports are used.

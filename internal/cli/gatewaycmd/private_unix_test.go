@@ -13,8 +13,8 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/private"
 )
 
 // A key file that other users can read is refused. The error has the command to correct
@@ -29,7 +29,7 @@ func TestPrivateFiles(t *testing.T) {
 		if err := os.Chmod(name, mode); err != nil {
 			t.Fatal(err)
 		}
-		data, err := cmdline.ReadPrivate(name)
+		data, err := private.Read(name)
 		if ok && (err != nil || string(data) != "planted-key") {
 			t.Errorf("mode %o: %q, %v", mode, data, err)
 		}
@@ -51,8 +51,8 @@ func TestPrivateFilesOfAnotherUser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = cmdline.CheckPrivate("/run/secrets/keys", info)
-		if e, exposed := errors.AsType[*cmdline.ExposedError](err); exposed == ok || exposed && e.Cure != "chmod o= /run/secrets/keys as its owner" {
+		err = private.Check("/run/secrets/keys", info)
+		if e, exposed := errors.AsType[*private.ExposedError](err); exposed == ok || exposed && e.Cure != "chmod o= /run/secrets/keys as its owner" {
 			t.Errorf("mode %o: %v", mode, err)
 		}
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -55,11 +57,11 @@ func (f *ServeFlags) live(s *Settings, c *config.Config, file string) (*live, er
 	l.sessions.LastWindow = f.only // of a gateway, whose windows are not known here
 	l.sessions.Refuse, l.sessions.Logger = c.Gateway.Refuse, s.log
 	if f.Window != "" {
-		if l.sessions.Window, err = cmdline.ParseTokens(f.Window); err != nil {
+		if l.sessions.Window, err = numbers.ParseTokens(f.Window); err != nil {
 			return nil, cmdline.BadUsage("--window %s: %w", f.Window, err)
 		}
 	}
-	if l.up.Anthropic, err = s.provider(cmp.Or(f.Anthropic, c.Gateway.Anthropic, cmdline.AnthropicAddress)); err != nil {
+	if l.up.Anthropic, err = s.provider(cmp.Or(f.Anthropic, c.Gateway.Anthropic, workspace.AnthropicAddress)); err != nil {
 		return nil, blame(f.Anthropic, fmt.Errorf("anthropic: %w", err))
 	}
 	if l.up.OpenAI, err = s.provider(f.openAIOf(c)); err != nil {
@@ -103,7 +105,7 @@ func (f *ServeFlags) gatewayOptions(s *Settings, c *config.Config, file string) 
 		AuditRequired: s.config.Audit.Required, Tracer: s.traces.tracer(), Certificate: s.certificate(),
 		Reload: func(ctx context.Context) (*gateway.Reloaded, error) { return f.reload(ctx, s) },
 	}
-	if cmdline.AsksModels(c) {
+	if workspace.AsksModels(c) {
 		o.Models = s.models
 	}
 	if s.audit != nil {
@@ -131,7 +133,7 @@ func (f *ServeFlags) hasPage(c *config.Config) bool {
 
 // openAIOf returns the base address of OpenAI's APIs.
 func (f *ServeFlags) openAIOf(c *config.Config) string {
-	return cmp.Or(f.Openai, c.Gateway.OpenAI, cmdline.OpenaiAddress)
+	return cmp.Or(f.Openai, c.Gateway.OpenAI, workspace.OpenaiAddress)
 }
 
 // chatGPTOf returns the base address for logins with ChatGPT. If another provider than
@@ -139,8 +141,8 @@ func (f *ServeFlags) openAIOf(c *config.Config) string {
 // reach neither OpenAI nor ChatGPT.
 func (f *ServeFlags) chatGPTOf(c *config.Config) string {
 	usual := "none"
-	if u, err := url.Parse(f.openAIOf(c)); err == nil && "https://"+u.Host == cmdline.OpenaiAddress {
-		usual = cmdline.ChatGPTAddress
+	if u, err := url.Parse(f.openAIOf(c)); err == nil && "https://"+u.Host == workspace.OpenaiAddress {
+		usual = workspace.ChatGPTAddress
 	}
 	return cmp.Or(f.chatGPT, c.Gateway.ChatGPT, usual)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/private"
 )
 
 // remote is a running gateway that furl run and furl ui use with --gateway. It passes
@@ -108,7 +109,7 @@ func clientTLS(getenv func(string) string) (c *tls.Config, asked *atomic.Bool, e
 	if err != nil {
 		return nil, nil, fmt.Errorf("FURL_CERT_FILE: %w", err)
 	}
-	key, err := cmdline.ReadPrivate(keyFile)
+	key, err := private.Read(keyFile)
 	if err != nil {
 		return nil, nil, fmt.Errorf("FURL_CERT_KEY_FILE: %w", err)
 	}

@@ -17,12 +17,14 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/visible"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/storage"
 )
 
 // RunCommand returns furl run.
 func RunCommand(p cmdline.Program) *cobra.Command {
-	f := ServeFlags{StoreFlags: cmdline.StoreFlags{Program: p}}
+	f := ServeFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:                   "run [flags] -- COMMAND ARGUMENTS…",
 		DisableFlagsInUseLine: true,
@@ -83,7 +85,7 @@ func (f *ServeFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	to := f.Forwarding(c)
 	to.Keep = func(flag, address string) string {
-		return "start furl run --" + flag + " " + cmdline.QuoteArg(address) + " -- " + commandName(args[0])
+		return "start furl run --" + flag + " " + visible.QuoteArg(address) + " -- " + commandName(args[0])
 	}
 	route := Connect(Here(), args, to)
 	f.Anthropic = cmp.Or(f.Anthropic, route.Anthropic)
@@ -114,7 +116,7 @@ func (f *ServeFlags) run(cmd *cobra.Command, args []string) error {
 func (f *ServeFlags) Forwarding(c *config.Config) forwarding {
 	own, _ := url.Parse(gatewayAt(cmp.Or(c.Gateway.Listen, config.DefaultListen), c)) // otherwise nil
 	return forwarding{
-		Anthropic: cmp.Or(f.Anthropic, c.Gateway.Anthropic, cmdline.AnthropicAddress), Openai: f.openAIOf(c),
+		Anthropic: cmp.Or(f.Anthropic, c.Gateway.Anthropic, workspace.AnthropicAddress), Openai: f.openAIOf(c),
 		Given: f.Anthropic != "", GivenOpenAI: f.Openai != "", own: own, freePort: f.Listen == FreePort,
 	}
 }
@@ -233,7 +235,7 @@ func resumeCommand(args []string, hint string) string {
 	for _, arg := range ownArgs(os.Args) {
 		words = append(words, cmdline.QuoteFlag(arg))
 	}
-	words = append(words, "--", cmdline.QuoteArg(args[0]))
+	words = append(words, "--", visible.QuoteArg(args[0]))
 	for _, arg := range rest {
 		words = append(words, cmdline.QuoteFlag(arg))
 	}

@@ -34,7 +34,9 @@ import (
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/modelsapi"
 	"github.com/furlhq/furl/internal/oidc"
+	"github.com/furlhq/furl/internal/private"
 	"github.com/furlhq/furl/internal/web"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -65,8 +67,8 @@ func (f *ServeFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	_ = fl.MarkHidden("json")
 	fl.StringVar(&f.Listen, "listen", "", "`address` to listen on (default "+config.DefaultListen+")")
-	fl.StringVar(&f.Anthropic, "anthropic", "", "base `URL` of a provider of Anthropic Messages, or none (default "+cmdline.AnthropicAddress+")")
-	fl.StringVar(&f.Openai, "openai", "", "base `URL` of a provider of Chat Completions and Responses, or none (default "+cmdline.OpenaiAddress+")")
+	fl.StringVar(&f.Anthropic, "anthropic", "", "base `URL` of a provider of Anthropic Messages, or none (default "+workspace.AnthropicAddress+")")
+	fl.StringVar(&f.Openai, "openai", "", "base `URL` of a provider of Chat Completions and Responses, or none (default "+workspace.OpenaiAddress+")")
 	fl.StringVar(&f.chatGPT, "chatgpt", "", "base `URL` for a login with ChatGPT, or none (default ChatGPT's, none with --openai)")
 	fl.StringVar(&f.Policy, "policy", "", "policy `name`: "+strings.Join(f.Program.PolicyNames(), ", ")+" (default that of the configuration, else auto)")
 	fl.StringVar(&f.Window, "window", "", "context window in `tokens`, such as 128k (default the model's)")
@@ -86,7 +88,7 @@ func (f *ServeFlags) addRemote(cmd *cobra.Command) {
 
 // ServeCommand returns furl serve.
 func ServeCommand(p cmdline.Program) *cobra.Command {
-	f := ServeFlags{StoreFlags: cmdline.StoreFlags{Program: p}}
+	f := ServeFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
@@ -185,7 +187,7 @@ func (f *ServeFlags) settings(cmd *cobra.Command) (*Settings, error) {
 			return nil, err
 		}
 	}
-	if s.master, err = cmdline.MasterText(c, file); err != nil {
+	if s.master, err = workspace.MasterText(c, file); err != nil {
 		return nil, err
 	}
 	if err := f.useTLS(s, c, file); err != nil {
@@ -194,7 +196,7 @@ func (f *ServeFlags) settings(cmd *cobra.Command) (*Settings, error) {
 	if s.audit, err = cmdline.OpenAudit(c, file); err != nil {
 		return nil, err
 	}
-	s.models = modelsapi.Open(cmdline.ModelsFile(), s.log, nil)
+	s.models = modelsapi.Open(workspace.ModelsFile(), s.log, nil)
 	s.page = web.New(&web.Options{Version: cmdline.Version(), Logger: s.log})
 	l, err := f.live(s, c, file)
 	if err != nil {
@@ -226,7 +228,7 @@ func (s *Settings) useStore(l *live) (err error) {
 	l.sessions.Indexer = s.indexer
 	l.sessions.Reported = s.reported
 	s.useProviders(l)
-	if s.vectors, err = cmdline.VectorsOf(s.store, s.config); err != nil {
+	if s.vectors, err = workspace.VectorsOf(s.store, s.config); err != nil {
 		return err
 	}
 	l.sessions.Vectors = s.vectors
@@ -259,12 +261,12 @@ func tenantSecret() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret, err := cmdline.ReadPrivate(name)
+	secret, err := private.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := makeTenantSecret(name); err != nil {
 			return nil, fmt.Errorf("create the tenants' key: %w", err)
 		}
-		secret, err = cmdline.ReadPrivate(name)
+		secret, err = private.Read(name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the tenants' key: %w", err)

@@ -20,6 +20,8 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/setup"
+	"github.com/furlhq/furl/internal/visible"
+	"github.com/furlhq/furl/internal/workspace"
 )
 
 // setupFlags are the flags of furl setup.
@@ -164,14 +166,14 @@ func (f *setupFlags) plan(folder, name string) (*setup.Plan, error) {
 	}
 	p, err := setup.New(folder, c, &setup.Options{
 		URL: address, Command: mcpServerCommand(), Parts: parts,
-		Anthropic: cmp.Or(f.anthropic, conf.Gateway.Anthropic, cmdline.AnthropicAddress), OpenAI: cmp.Or(f.openai, conf.Gateway.OpenAI, cmdline.OpenaiAddress),
+		Anthropic: cmp.Or(f.anthropic, conf.Gateway.Anthropic, workspace.AnthropicAddress), OpenAI: cmp.Or(f.openai, conf.Gateway.OpenAI, workspace.OpenaiAddress),
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, flag := range []struct{ name, given, configured string }{{"anthropic", f.anthropic, conf.Gateway.Anthropic}, {"openai", f.openai, conf.Gateway.OpenAI}} {
 		if flag.given != "" && flag.given != flag.configured {
-			p.Notes = append(p.Notes, fmt.Sprintf("start the gateway with furl serve --%s %s, or set gateway.%[1]s in the configuration", flag.name, cmdline.QuoteArg(withoutPassword(flag.given))))
+			p.Notes = append(p.Notes, fmt.Sprintf("start the gateway with furl serve --%s %s, or set gateway.%[1]s in the configuration", flag.name, visible.QuoteArg(withoutPassword(flag.given))))
 		}
 	}
 	return p, nil

@@ -10,8 +10,8 @@ import (
 
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/access"
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/workspace"
 )
 
 // shared returns the settings that all gateways of a store should have, with the flags
@@ -22,7 +22,7 @@ func (f *ServeFlags) shared(s *Settings, c *config.Config, file string, o *gatew
 	}
 	now := *c.Started(s.config)
 	now.Policy = cmp.Or(f.Policy, now.Default())
-	now.Gateway.Anthropic = cmp.Or(f.Anthropic, now.Gateway.Anthropic, cmdline.AnthropicAddress)
+	now.Gateway.Anthropic = cmp.Or(f.Anthropic, now.Gateway.Anthropic, workspace.AnthropicAddress)
 	now.Gateway.OpenAI, now.Gateway.ChatGPT = f.openAIOf(&now), f.chatGPTOf(&now)
 	now.Gateway.DryRun, now.Gateway.Recall = o.DryRun, o.Recall
 	page := o.Page != nil

@@ -7,15 +7,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/visible"
+	"github.com/furlhq/furl/internal/workspace"
 )
 
 // addStatusLine adds furl's status line to the settings of Claude Code, for this run
 // only. A status line of the user stays; the note then says how to have both. It is
 // given once.
 func (f *ServeFlags) addStatusLine(r *AgentRoute) (note string) {
-	if commandName(r.command[0]) != "claude" || !interactiveClaude(r.command[1:]) || cmdline.IsDatabase(f.Place) {
+	if commandName(r.command[0]) != "claude" || !interactiveClaude(r.command[1:]) || workspace.IsDatabase(f.Place) {
 		return "" // the place of a database may have a password, which arguments must not show
 	}
 	program, err := os.Executable()
@@ -31,7 +32,7 @@ func (f *ServeFlags) addStatusLine(r *AgentRoute) (note string) {
 		return ""
 	}
 	var command strings.Builder
-	command.WriteString(cmdline.QuoteArg(program) + " status --format claude")
+	command.WriteString(visible.QuoteArg(program) + " status --format claude")
 	for _, flag := range []struct{ name, file string }{{"--store", f.Place}, {"--config", f.Config}} {
 		if flag.file == "" {
 			continue
@@ -40,7 +41,7 @@ func (f *ServeFlags) addStatusLine(r *AgentRoute) (note string) {
 		if err != nil {
 			return ""
 		}
-		command.WriteString(" " + flag.name + " " + cmdline.QuoteArg(path))
+		command.WriteString(" " + flag.name + " " + visible.QuoteArg(path))
 	}
 	r.settings["statusLine"] = map[string]any{"padding": 0, "type": "command", "command": command.String()}
 	return ""
@@ -75,5 +76,5 @@ func offerStatusLine(s claudeSettings) string {
 		return "" // offered before
 	}
 	_ = made.Close()
-	return fmt.Sprintf("your status line is not replaced. To show furl's after it, set statusLine.command in %s to: furl status --format claude --after %s", s.from, cmdline.QuoteArg(s.StatusLine.Command))
+	return fmt.Sprintf("your status line is not replaced. To show furl's after it, set statusLine.command in %s to: furl status --format claude --after %s", s.from, visible.QuoteArg(s.StatusLine.Command))
 }

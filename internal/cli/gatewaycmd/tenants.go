@@ -2,7 +2,6 @@ package gatewaycmd
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,23 +16,16 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
-	"github.com/furlhq/furl/internal/rebuild"
+	"github.com/furlhq/furl/internal/private"
+	"github.com/furlhq/furl/internal/recorded"
+	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/recall"
-	"github.com/furlhq/furl/storage"
 )
-
-// jsonTenant is one tenant of furl tenants --json.
-type jsonTenant struct {
-	Tenant   string    `json:"tenant"`
-	Sessions int       `json:"sessions"`
-	Messages int       `json:"messages"`
-	Bytes    int64     `json:"bytes"`
-	Newest   time.Time `json:"newest"`
-}
 
 // TenantsCommand returns furl tenants.
 func TenantsCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	cmd := &cobra.Command{
 		Use:   "tenants",
 		Short: "List the tenants of a store",
@@ -51,8 +43,8 @@ name for a key.`,
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(store, &err)
-			list, err := listTenants(cmd.Context(), store)
+			defer workspace.CloseStore(store, &err)
+			list, err := tenants.List(cmd.Context(), store)
 			if err != nil {
 				return err
 			}
@@ -68,35 +60,10 @@ name for a key.`,
 	return cmd
 }
 
-func listTenants(ctx context.Context, store storage.Store) ([]jsonTenant, error) {
-	names, err := cmdline.TenantsOf(ctx, store)
-	if err != nil {
-		return nil, err
-	}
-	list := []jsonTenant{}
-	for _, name := range names {
-		t := jsonTenant{Tenant: cmdline.TenantWord(name)}
-		for info, err := range store.Sessions(ctx, name, storage.SessionQuery{}) {
-			if err != nil {
-				return nil, err
-			}
-			t.Sessions++
-			t.Messages += info.Messages
-			t.Bytes += info.Bytes
-			if at := info.Newest(); at.After(t.Newest) {
-				t.Newest = at
-			}
-		}
-		list = append(list, t)
-	}
-	slices.SortStableFunc(list, func(a, b jsonTenant) int { return b.Newest.Compare(a.Newest) })
-	return list, nil
-}
-
-func printTenants(w io.Writer, list []jsonTenant, now time.Time) {
+func printTenants(w io.Writer, list []tenants.Tenant, now time.Time) {
 	t := cmdline.NewTable(w, cmdline.Text("tenant"), cmdline.Number("sessions"), cmdline.Number("messages"), cmdline.Number("size"), cmdline.Number("updated"))
 	for _, one := range list {
-		t.Add(one.Tenant, numbers.Thousands(one.Sessions), numbers.Thousands(one.Messages), cmdline.BytesSize(one.Bytes), cmdline.Ago(now, one.Newest))
+		t.Add(one.Tenant, numbers.Thousands(one.Sessions), numbers.Thousands(one.Messages), numbers.Bytes(one.Bytes), numbers.Ago(now, one.Newest))
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(w, "No sessions.")
@@ -125,7 +92,7 @@ on the first line.`,
 			if err != nil {
 				return err
 			}
-			secret, err := cmdline.ReadPrivate(name)
+			secret, err := private.Read(name)
 			if err != nil {
 				return fmt.Errorf("the tenants' key: %w", err)
 			}
@@ -150,8 +117,8 @@ on the first line.`,
 
 // readSecrets reads keys, one per line.
 func readSecrets(in io.Reader) (keys []string, err error) {
-	lines := bufio.NewScanner(io.LimitReader(in, cmdline.MaxPrivate))
-	lines.Buffer(nil, cmdline.MaxPrivate)
+	lines := bufio.NewScanner(io.LimitReader(in, private.MaxSize))
+	lines.Buffer(nil, private.MaxSize)
 	for lines.Scan() {
 		if key := strings.TrimSpace(lines.Text()); key != "" && !slices.Contains(keys, key) {
 			keys = append(keys, key)
@@ -166,18 +133,8 @@ func readSecrets(in io.Reader) (keys []string, err error) {
 	return keys, nil
 }
 
-// jsonMoved is one session of furl tenants move --json.
-type jsonMoved struct {
-	Session furl.SessionID `json:"session"`
-	// As is its id at the new tenant. It differs if that tenant already has a
-	// session with the id.
-	As       furl.SessionID `json:"as"`
-	Title    string         `json:"title"`
-	Messages int            `json:"messages"`
-}
-
 func moveTenantCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "move FROM TO [SESSION]...",
@@ -200,21 +157,21 @@ their user is not active. It can be interrupted and run again.`,
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(store, &err)
-			m := &tenantMover{Importer: cmdline.Importer{Store: store, Dry: dry}}
-			if m.from, err = cmdline.TenantNamed(ctx, store, args[0]); err != nil {
+			defer workspace.CloseStore(store, &err)
+			m := &tenants.Mover{Importer: recorded.Importer{Store: store, Dry: dry}}
+			if m.From, err = tenants.Named(ctx, store, args[0]); err != nil {
 				return err
 			}
-			if m.to, err = cmdline.TenantNamed(ctx, store, args[1]); err != nil {
+			if m.To, err = tenants.Named(ctx, store, args[1]); err != nil {
 				return err
 			}
-			f.Program.Audited.FoundTenant(m.from)
-			m.moved = func(s furl.SessionID) error {
-				return f.Program.Audited.Each(furl.SessionKey{Tenant: m.from, Session: s})
+			f.Program.Audited.FoundTenant(m.From)
+			m.Moved = func(s furl.SessionID) error {
+				return f.Program.Audited.Each(furl.SessionKey{Tenant: m.From, Session: s})
 			}
-			moved, err := m.sessions(ctx, args[2:])
+			moved, err := m.Sessions(ctx, args[2:])
 			if len(moved) > 0 && !dry {
-				err = errors.Join(err, recall.NewIndexer(store, nil).CatchupTenant(ctx, m.to))
+				err = errors.Join(err, recall.NewIndexer(store, nil).CatchupTenant(ctx, m.To))
 			}
 			if f.Json {
 				return errors.Join(err, cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"moved": moved, "dry_run": dry}))
@@ -234,139 +191,4 @@ their user is not active. It can be interrupted and run again.`,
 	f.Add(cmd)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be moved, change nothing")
 	return cmd
-}
-
-// tenantMover moves sessions. It copies a session and then deletes the original.
-type tenantMover struct {
-	cmdline.Importer
-	from, to furl.Tenant
-	moved    func(furl.SessionID) error // called after each
-}
-
-// sessions moves the sessions with these names or beginnings of names, or all, and
-// returns those that were moved.
-func (m *tenantMover) sessions(ctx context.Context, names []string) ([]jsonMoved, error) {
-	moved := []jsonMoved{}
-	if m.from == m.to {
-		return moved, cmdline.BadUsage("source and destination are the same tenant %s", cmdline.TenantWord(m.from))
-	}
-	deleter, ok := m.Store.(storage.Deleter)
-	if !ok {
-		return moved, errors.New("this store does not support deleting, which moving requires")
-	}
-	infos, err := m.chosen(ctx, names)
-	if err != nil {
-		return moved, err
-	}
-	for _, info := range infos {
-		one, err := m.session(ctx, deleter, info)
-		if err != nil {
-			return moved, fmt.Errorf("move session %s: %w", info.Session, err)
-		}
-		moved = append(moved, one)
-		if m.Dry {
-			continue
-		}
-		if err := m.moved(info.Session); err != nil {
-			return moved, err
-		}
-	}
-	return moved, nil
-}
-
-// chosen returns the sessions with these names.
-func (m *tenantMover) chosen(ctx context.Context, names []string) (chosen []storage.SessionInfo, err error) {
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	seen := make(map[furl.SessionID]bool)
-	for _, name := range names {
-		var found []storage.SessionInfo
-		for info, err := range m.Store.Sessions(ctx, m.from, storage.SessionQuery{Prefix: name}) {
-			if err != nil {
-				return nil, err
-			}
-			if string(info.Session) == name {
-				found = []storage.SessionInfo{info}
-				break
-			}
-			found = append(found, info)
-		}
-		if len(found) == 0 {
-			if name == "" {
-				return nil, fmt.Errorf("tenant %s has no sessions", cmdline.TenantWord(m.from))
-			}
-			return nil, fmt.Errorf("tenant %s, session %q: %w", cmdline.TenantWord(m.from), name, storage.ErrNoSession)
-		}
-		if name != "" && len(found) > 1 {
-			return nil, cmdline.BadUsage("ambiguous session %q: %s start with it", name, numbers.Count(len(found), "session"))
-		}
-		for _, info := range found {
-			if !seen[info.Session] {
-				seen[info.Session] = true
-				chosen = append(chosen, info)
-			}
-		}
-	}
-	return chosen, nil
-}
-
-// session moves a session, including records that are appended meanwhile.
-func (m *tenantMover) session(ctx context.Context, deleter storage.Deleter, info storage.SessionInfo) (jsonMoved, error) {
-	line := jsonMoved{Session: info.Session, As: info.Session, Title: info.Title, Messages: info.Messages}
-	if err := storage.CheckHeld(ctx, m.Store, info.SessionKey); err != nil { // its original would be deleted
-		return line, err
-	}
-	for copied := -1; ; {
-		var records []furl.Record
-		for r, err := range m.Store.Read(ctx, info.SessionKey, 0) {
-			if err != nil {
-				return line, err
-			}
-			records = append(records, r)
-		}
-		if len(records) == copied {
-			if err := deleter.Delete(ctx, info.SessionKey); err != nil {
-				return line, err
-			}
-			return line, cmdline.DeleteCopies(info.SessionKey) // furl chat does not continue a session of a tenant
-		}
-		if err := m.copy(ctx, &line, info, records); err != nil || m.Dry {
-			return line, err
-		}
-		copied = len(records)
-	}
-}
-
-// contentsIn reads the contents of a session.
-func contentsIn(ctx context.Context, store storage.Store, key furl.SessionKey) rebuild.Contents {
-	return func(d furl.Digest) ([]byte, error) {
-		if c, ok := store.(storage.ContentStore); ok {
-			return c.Content(ctx, key, d)
-		}
-		return nil, storage.ErrNoContent
-	}
-}
-
-// copy adds the records to a session of the new tenant. It chooses another id if that
-// tenant has a different session with this one.
-func (m *tenantMover) copy(ctx context.Context, line *jsonMoved, info storage.SessionInfo, records []furl.Record) error {
-	// Keep its time, which retention and lists use.
-	meta := info.Meta
-	meta.Imported, meta.Recorded = furl.Seq(len(records)), info.Newest()
-	for n := 1; ; n++ {
-		key := furl.SessionKey{Tenant: m.to, Session: line.As}
-		common, stored, err := cmdline.CommonRecords(ctx, m.Store, key, records)
-		switch {
-		case err != nil:
-			return err
-		case common == stored && !m.Dry:
-			return m.Add(ctx, key, &meta, nil, records[stored:], contentsIn(ctx, m.Store, info.SessionKey))
-		case common == stored, common == len(records):
-			return nil
-		case n >= 1000:
-			return errors.New("too many sessions with that id")
-		}
-		line.As = furl.SessionID(fmt.Sprintf("%s.%d", info.Session, n+1))
-	}
 }

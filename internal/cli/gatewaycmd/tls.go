@@ -10,6 +10,7 @@ import (
 	"github.com/furlhq/furl/internal/certs"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/private"
 )
 
 // certFiles returns the files of the gateway's certificate.
@@ -17,7 +18,7 @@ func certFiles(c *config.Config, file string) certs.Files {
 	t := &c.Gateway.TLS
 	return certs.Files{
 		Cert: config.Beside(file, t.CertFile), Key: config.Beside(file, t.KeyFile), ClientCA: config.Beside(file, t.ClientCAFile),
-		ClientCRL: config.Beside(file, t.ClientCRLFile), Optional: t.ClientCert == "optional", ReadKey: cmdline.ReadPrivate,
+		ClientCRL: config.Beside(file, t.ClientCRLFile), Optional: t.ClientCert == "optional", ReadKey: private.Read,
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 
 // UICommand returns furl ui.
 func UICommand(p cmdline.Program) *cobra.Command {
-	f := ServeFlags{StoreFlags: cmdline.StoreFlags{Program: p}, only: true, Anthropic: "none", Openai: "none", chatGPT: "none", Usual: "warn"}
+	f := ServeFlags{StoreFlags: cmdline.NewStoreFlags(p), only: true, Anthropic: "none", Openai: "none", chatGPT: "none", Usual: "warn"}
 	noOpen := false
 	cmd := &cobra.Command{
 		Use:   "ui [SESSION]",

@@ -15,14 +15,17 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/modelsapi"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/setup"
+	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
 )
 
 // UninstallCommand returns furl uninstall.
 func UninstallCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var yes, dry bool
 	cmd := &cobra.Command{
 		Use:   "uninstall",
@@ -61,7 +64,7 @@ If the store has sessions under legal hold (furl hold), nothing is deleted.`,
 					fmt.Fprintf(cmd.ErrOrStderr(), "setup of %s\n", cmdline.Printable(name))
 				}
 				for _, file := range kept.files {
-					fmt.Fprintf(cmd.ErrOrStderr(), "%s  %s\n", cmdline.Printable(file.path), cmdline.BytesSize(file.size))
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s  %s\n", cmdline.Printable(file.path), numbers.Bytes(file.size))
 				}
 				if err := cmdline.Confirm(cmd, "Delete these files permanently?"); err != nil {
 					return err
@@ -84,7 +87,7 @@ If the store has sessions under legal hold (furl hold), nothing is deleted.`,
 						return fmt.Errorf("uninstall: %w", err)
 					}
 				}
-				fmt.Fprintf(out, "%s %s  %s\n", verb, cmdline.Printable(file.path), cmdline.BytesSize(file.size))
+				fmt.Fprintf(out, "%s %s  %s\n", verb, cmdline.Printable(file.path), numbers.Bytes(file.size))
 			}
 			if len(kept.files)+len(setups) == 0 {
 				fmt.Fprintln(out, "furl keeps no files on this machine.")
@@ -144,12 +147,12 @@ func noneHeld(f *cmdline.StoreFlags, ctx context.Context, kept *keptFiles) (err 
 	if err != nil {
 		return fmt.Errorf("sessions of %s may be under legal hold, and it cannot be opened; to delete it without asking it, delete the file first: %w", cmdline.Printable(kept.store), err)
 	}
-	defer cmdline.CloseStore(store, &err)
+	defer workspace.CloseStore(store, &err)
 	holds, err := storage.Holds(ctx, store)
 	if err != nil || len(holds) == 0 {
 		return err
 	}
-	return fmt.Errorf("%s is under legal hold: %s (%s). Nothing was deleted. furl hold list shows all holds, and furl hold release releases one", cmdline.Printable(kept.store), cmdline.HeldWords(&holds[0]), cmdline.Printable(holds[0].Reason))
+	return fmt.Errorf("%s is under legal hold: %s (%s). Nothing was deleted. furl hold list shows all holds, and furl hold release releases one", cmdline.Printable(kept.store), tenants.HeldWords(&holds[0]), cmdline.Printable(holds[0].Reason))
 }
 
 // keptFiles are what furl keeps on a machine.
@@ -190,7 +193,7 @@ func keptFilesOf(f *cmdline.StoreFlags) (kept keptFiles, err error) {
 			kept.files = append(kept.files, keptFile{path, info.Size()})
 		}
 	}
-	if cmdline.IsDatabase(store) {
+	if workspace.IsDatabase(store) {
 		kept.database = true
 	} else {
 		if _, err := os.Stat(store); err == nil {
@@ -203,10 +206,10 @@ func keptFilesOf(f *cmdline.StoreFlags) (kept keptFiles, err error) {
 	for _, name := range runFiles {
 		add(filepath.Join(data, name))
 	}
-	for _, name := range []string{tenantSecretName, cmdline.ChatHistory, modelsapi.FileName} {
+	for _, name := range []string{tenantSecretName, workspace.ChatHistory, modelsapi.FileName} {
 		add(filepath.Join(data, name))
 	}
-	if kept.folders, err = addTree(filepath.Join(data, cmdline.ChatFiles), add); err != nil {
+	if kept.folders, err = addTree(filepath.Join(data, workspace.ChatFiles), add); err != nil {
 		return kept, fmt.Errorf("list the copies of changed files: %w", err)
 	}
 	followed, err := filepath.Glob(filepath.Join(data, followName+"*"))

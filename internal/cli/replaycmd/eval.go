@@ -21,6 +21,9 @@ import (
 	"github.com/furlhq/furl/internal/cli/gatewaycmd"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/eval"
+	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/visible"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -86,8 +89,8 @@ Exit codes: 0 all runs are finished, whether solved or not, 1 failure, 2 usage e
 	fl.Uint64Var(&f.seed, "seed", 1, "`number` that seeds the order of the runs and the intervals")
 	fl.StringVar(&f.home, "home", "", "`folder` to copy to the home folder of each run, such as settings of the agent")
 	fl.StringArrayVar(&f.env, "env", nil, "environment `variable` for the agent, NAME or NAME=VALUE, repeatable")
-	fl.StringVar(&f.anthropic, "anthropic", "", "base `URL` of a provider of Anthropic Messages, or none (default "+cmdline.AnthropicAddress+")")
-	fl.StringVar(&f.openai, "openai", "", "base `URL` of a provider of Chat Completions and Responses, or none (default "+cmdline.OpenaiAddress+")")
+	fl.StringVar(&f.anthropic, "anthropic", "", "base `URL` of a provider of Anthropic Messages, or none (default "+workspace.AnthropicAddress+")")
+	fl.StringVar(&f.openai, "openai", "", "base `URL` of a provider of Chat Completions and Responses, or none (default "+workspace.OpenaiAddress+")")
 	fl.StringVar(&f.window, "window", "", "context window in `tokens`, such as 128k (default the model's)")
 	cmdline.AddConfig(fl, &f.config)
 	fl.BoolVar(&f.simulate, "sim", false, "let a simulated provider reply, from the script of each task")
@@ -131,7 +134,7 @@ func (f *evalFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	case len(tasks) > 1:
 		return cmdline.BadUsage("furl eval: unexpected argument %q: put the agent's command after \"--\"", cmdline.Printable(tasks[1]))
 	case len(command) == 0:
-		return cmdline.BadUsage(`furl eval requires the agent's command after "--", such as furl eval %s --budget 10 -- claude -p {instruction}`, cmdline.QuoteArg(cmdline.Printable(tasks[0])))
+		return cmdline.BadUsage(`furl eval requires the agent's command after "--", such as furl eval %s --budget 10 -- claude -p {instruction}`, visible.QuoteArg(cmdline.Printable(tasks[0])))
 	case gatewaycmd.IsGemini(command):
 		return gatewaycmd.ErrGemini
 	}
@@ -139,7 +142,7 @@ func (f *evalFlags) checkArgs(cmd *cobra.Command, args []string) error {
 		return cmdline.BadUsage("invalid --runs %d: expected 1 to 1000", f.runs)
 	}
 	if f.window != "" {
-		if _, err := cmdline.ParseTokens(f.window); err != nil {
+		if _, err := numbers.ParseTokens(f.window); err != nil {
 			return cmdline.BadUsage("--window %s: %w", f.window, err)
 		}
 	}
@@ -178,7 +181,7 @@ func (f *evalFlags) writeExample(cmd *cobra.Command) error {
 	if err := eval.WriteExample(f.example); err != nil {
 		return fmt.Errorf("write the example: %w", err)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "The example task set is in %s. To run it without a key:\n  furl eval %s --sim -- furl chat -p \"\" --yes --policy none\n", cmdline.Printable(f.example), cmdline.QuoteArg(f.example))
+	fmt.Fprintf(cmd.OutOrStdout(), "The example task set is in %s. To run it without a key:\n  furl eval %s --sim -- furl chat -p \"\" --yes --policy none\n", cmdline.Printable(f.example), visible.QuoteArg(f.example))
 	return nil
 }
 

@@ -18,6 +18,8 @@ import (
 	"github.com/furlhq/furl/internal/cli/gatewaycmd"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/eval"
+	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -54,8 +56,10 @@ func (f *evalFlags) gateway(route *gatewaycmd.AgentRoute) func(context.Context, 
 			return m, err
 		}
 		defer func() { err = errors.Join(err, log.Close()) }()
+		store := cmdline.NewStoreFlags(f.program)
+		store.Place, store.Config = filepath.Join(g.Dir, "furl.db"), f.config
 		s := gatewaycmd.ServeFlags{
-			StoreFlags: cmdline.StoreFlags{Program: f.program, Place: filepath.Join(g.Dir, "furl.db"), Config: f.config},
+			StoreFlags: store,
 			Listen:     gatewaycmd.FreePort, Anthropic: cmp.Or(f.anthropic, route.Anthropic), Openai: f.openai, Policy: g.Policy, Window: f.window,
 			NoPage: true, Running: true, Usual: "warn", LogTo: log,
 		}
@@ -103,7 +107,7 @@ func (f *evalFlags) route(command, env []string) (*gatewaycmd.AgentRoute, error)
 		to.Anthropic, to.Openai, to.Given, to.GivenOpenAI = "", "", true, true
 	}
 	to.Keep = func(flag, address string) string {
-		return "add --" + flag + " " + cmdline.QuoteArg(address) + " to furl eval"
+		return "add --" + flag + " " + visible.QuoteArg(address) + " to furl eval"
 	}
 	return gatewaycmd.Connect(place, command, to), nil
 }
@@ -115,7 +119,7 @@ func (f *evalFlags) simulator(script string) (url string, stop func(), err error
 		return "", nil, err
 	}
 	if f.window != "" {
-		if o.Window, err = cmdline.ParseTokens(f.window); err != nil {
+		if o.Window, err = numbers.ParseTokens(f.window); err != nil {
 			return "", nil, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/eval"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/recorded"
 )
 
 // evalProgress prints a line for each finished run, and on a terminal one about the run
@@ -78,17 +79,17 @@ func (p *evalProgress) draw() {
 	left := ""
 	if p.done > 0 {
 		each := time.Since(p.first) / time.Duration(p.done)
-		left = ", " + roughly(each*time.Duration(p.at.All-p.at.Done)) + " left"
+		left = ", " + recorded.Roughly(each*time.Duration(p.at.All-p.at.Done)) + " left"
 	}
 	p.bar.Say(fmt.Sprintf("[%d/%d] %s, %s, run %d: %s; $%s spent%s", p.at.Done+1, p.at.All, p.at.Run.Task, p.at.Run.Policy, p.at.Run.Number,
-		roughly(time.Since(p.begun)), cmdline.Cents(p.at.Cost), left))
+		recorded.Roughly(time.Since(p.begun)), numbers.Cents(p.at.Cost), left))
 }
 
 // runLine describes a finished run.
 func runLine(at eval.Progress) string {
 	r := at.Result
 	line := fmt.Sprintf("[%d/%d] %s, %s, run %d: %s, %s, $%s, %s", at.Done, at.All, r.Task, r.Policy, r.Number, outcomeWords(r),
-		numbers.Count(r.Requests, "request"), cmdline.Cents(r.Cost), roughly(time.Duration(r.Seconds*float64(time.Second))))
+		numbers.Count(r.Requests, "request"), numbers.Cents(r.Cost), recorded.Roughly(time.Duration(r.Seconds*float64(time.Second))))
 	if last := eval.LastLine(r.CheckOutput); last != "" {
 		line += ": " + last
 	}
@@ -125,7 +126,7 @@ func (f *evalFlags) print(w io.Writer, rep *eval.Report) error {
 		spent = "of simulated costs"
 	}
 	cmdline.PrintWrapped(w, fmt.Sprintf("%s, %s each with %s: %d of %d runs finished, $%s %s", numbers.Count(len(rep.Tasks), "task"),
-		numbers.Count(rep.Rounds, "run"), policies, rep.Finished, rep.Wanted, cmdline.Cents(rep.Cost), spent), cols)
+		numbers.Count(rep.Rounds, "run"), policies, rep.Finished, rep.Wanted, numbers.Cents(rep.Cost), spent), cols)
 	cmdline.PrintWrapped(w, "agent: "+commandLineOf(rep.Command), cols)
 	fmt.Fprintln(w)
 	dropped := printArms(w, rep.Arms)
@@ -180,8 +181,8 @@ func printArms(w io.Writer, arms []eval.Arm) (dropped []string) {
 			continue
 		}
 		t.Add(a.Policy, fmt.Sprintf("%d of %d (%.0f%%)", a.Solved, a.Runs, 100*a.Rate), fmt.Sprintf("%.0f–%.0f%%", 100*a.Interval.Low, 100*a.Interval.High),
-			"$"+cmdline.Cents(a.Cost), numbers.Thousands(int(a.Tokens+0.5)), oneDigit(a.Requests), oneDigit(a.Steps), oneDigit(a.Again), oneDigit(a.Repeated),
-			roughly(time.Duration(a.Seconds*float64(time.Second))))
+			"$"+numbers.Cents(a.Cost), numbers.Thousands(int(a.Tokens+0.5)), oneDigit(a.Requests), oneDigit(a.Steps), oneDigit(a.Again), oneDigit(a.Repeated),
+			recorded.Roughly(time.Duration(a.Seconds*float64(time.Second))))
 	}
 	for _, name := range []string{"agent's time", "steps", callsAgain, "requests", "tokens sent"} {
 		if !t.Fits() && t.Drop(name) {

@@ -20,6 +20,8 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -27,7 +29,7 @@ import (
 
 // ModelsCommand returns furl models.
 func ModelsCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	cmd := &cobra.Command{
 		Use:   "models [MODEL…]",
 		Short: "Show what furl knows and assumes about models",
@@ -45,7 +47,7 @@ can correct them. Without names, it lists the models of the store and of the cat
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(store, &err)
+			defer workspace.CloseStore(store, &err)
 			c, file, err := config.Load(f.Config, f.Program.Policies)
 			if err != nil {
 				return err
@@ -97,7 +99,7 @@ func maybeExisting(f *cmdline.StoreFlags, ctx context.Context) (storage.Store, e
 	if err != nil {
 		return nil, err
 	}
-	if !cmdline.IsDatabase(place) {
+	if !workspace.IsDatabase(place) {
 		if _, err := os.Stat(place); errors.Is(err, fs.ErrNotExist) {
 			return inmem.New(), nil
 		}
@@ -112,7 +114,7 @@ func modelsSeen(ctx context.Context, store storage.Store) (map[string]furl.Forma
 	if _, ok := store.(*inmem.Store); ok {
 		return seen, nil
 	}
-	tenants, err := cmdline.TenantsOf(ctx, store)
+	tenants, err := tenants.All(ctx, store)
 	if err != nil {
 		return nil, err
 	}
@@ -361,7 +363,7 @@ func printModels(w io.Writer, list []jsonModel) {
 		}
 		if len(m.Prices) > 0 {
 			p := &m.Prices[0]
-			input, read, output = cmdline.Money(p.Input), cmdline.Money(p.CacheRead), cmdline.Money(p.Output)
+			input, read, output = numbers.Money(p.Input), numbers.Money(p.CacheRead), numbers.Money(p.Output)
 			if len(m.Prices) > 1 {
 				input, timed = input+" +", true
 			}
@@ -452,11 +454,11 @@ func (m *jsonModel) print(w io.Writer) {
 
 // String returns prices on one line.
 func (p *jsonPrices) String() string {
-	out := fmt.Sprintf("input %s, cache read %s, cache write %s", cmdline.Money(p.Input), cmdline.Money(p.CacheRead), cmdline.Money(p.CacheWrite))
+	out := fmt.Sprintf("input %s, cache read %s, cache write %s", numbers.Money(p.Input), numbers.Money(p.CacheRead), numbers.Money(p.CacheWrite))
 	if p.CacheWriteLong != p.CacheWrite {
-		out += fmt.Sprintf(" (longer lifetime %s)", cmdline.Money(p.CacheWriteLong))
+		out += fmt.Sprintf(" (longer lifetime %s)", numbers.Money(p.CacheWriteLong))
 	}
-	out += ", output " + cmdline.Money(p.Output)
+	out += ", output " + numbers.Money(p.Output)
 	if p.Above > 0 {
 		out += fmt.Sprintf("; prompts above %s tokens", numbers.Thousands(p.Above))
 	}

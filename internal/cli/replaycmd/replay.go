@@ -18,7 +18,10 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/cli/gatewaycmd"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/recorded"
 	"github.com/furlhq/furl/internal/report"
+	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/replay"
@@ -158,27 +161,27 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if err := f.writable(); err != nil {
 		return err // before the replay, which takes long
 	}
-	src, err := sources(cmd.InOrStdin(), args)
+	src, err := recorded.Sources(cmd.InOrStdin(), args)
 	if err != nil {
 		return err
 	}
-	if src.filter, err = f.filter(); err != nil {
+	if src.Filter, err = f.filter(); err != nil {
 		return err
 	}
 	bar := cmdline.NewBar(cmd.ErrOrStderr(), f.quiet)
 	if bar.Cols > 0 {
-		src.progress = countFiles(src.files, src.filter.skip)
-		opts.Progress = func(p replay.Progress) { bar.Say(src.progress.line(p, time.Now())) }
+		src.Progress = recorded.CountFiles(src.Files, src.Filter.Skip)
+		opts.Progress = func(p replay.Progress) { bar.Say(src.Progress.Line(p, time.Now())) }
 	}
-	rep, err := replay.Run(cmd.Context(), src.recordings, opts)
+	rep, err := replay.Run(cmd.Context(), src.Recordings, opts)
 	bar.Clear()
 	if err != nil {
 		return err
 	}
-	rep.Unknown = src.unknown
-	rep.Notes = append(slices.Clone(src.notes), rep.Notes...)
+	rep.Unknown = src.Unknown
+	rep.Notes = append(slices.Clone(src.Notes), rep.Notes...)
 	if len(rep.Recordings) == 0 {
-		return errors.Join(append(src.failed, src.nothing())...)
+		return errors.Join(append(src.Failed, src.Nothing())...)
 	}
 	switch {
 	case !f.tune.on: // the configuration's policy has no name for furl run
@@ -203,17 +206,17 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 		for i := range rep.Recordings {
 			unreadable += rep.Recordings[i].SkippedRecords
 		}
-		src.failed = append(src.failed, cmdline.Strictly(unreadable))
+		src.Failed = append(src.Failed, recorded.Strictly(unreadable))
 	}
 	if len(args) == 0 && !f.strict { // no files were named
-		for _, err := range src.failed {
+		for _, err := range src.Failed {
 			cmdline.Complain(cmd.ErrOrStderr(), err)
 		}
 		return nil
 	}
 	// Files that were named and could not be replayed make the command fail
 	// after it has reported the others, as with ls and grep.
-	return errors.Join(src.failed...)
+	return errors.Join(src.Failed...)
 }
 
 // groupAgents is the group of policies that do what other agents do.
@@ -257,7 +260,7 @@ func (f *replayFlags) print(w io.Writer, rep *replay.Report) error {
 	}
 	printReport(w, rep, f)
 	if f.html != "" {
-		fmt.Fprintf(w, "Wrote the report with charts to %s\n", cmdline.QuoteArg(f.html))
+		fmt.Fprintf(w, "Wrote the report with charts to %s\n", visible.QuoteArg(f.html))
 	}
 	return nil
 }
@@ -318,7 +321,7 @@ func candidateNames(candidates []replay.Candidate) []string {
 func windows(args []string) ([]int, error) {
 	out := make([]int, 0, len(args))
 	for _, arg := range args {
-		n, err := cmdline.ParseTokens(arg)
+		n, err := numbers.ParseTokens(arg)
 		if err != nil {
 			return nil, cmdline.BadUsage("--window %s: %w", arg, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/replay"
 )
 
@@ -353,7 +354,7 @@ func (f *replayFlags) printUse(w io.Writer, rep *replay.Report, r *replay.Result
 		if f.tune.on {
 			how = "; --write sets it"
 		}
-		fmt.Fprintf(w, "Make it the default:    policy: %s   (in %s%s)\n", r.Policy, inHome(cmdline.QuoteArg(file)), how)
+		fmt.Fprintf(w, "Make it the default:    policy: %s   (in %s%s)\n", r.Policy, inHome(visible.QuoteArg(file)), how)
 	}
 	printSee(w, rep, r)
 	fmt.Fprintf(w, "Use it in a Go program: session.Options{Policy: %q}\n", r.Policy)
@@ -390,7 +391,7 @@ func printSee(w io.Writer, rep *replay.Report, r *replay.Result) {
 		size = " --window " + window(r.Window)
 	}
 	if _, err := os.Stat(rep.Recordings[0].File); err == nil { // not the demo session
-		fmt.Fprintf(w, "See what it sends:      furl show %s --view --policy %s%s\n", cmdline.QuoteArg(rep.Recordings[0].File), r.Policy, size)
+		fmt.Fprintf(w, "See what it sends:      furl show %s --view --policy %s%s\n", visible.QuoteArg(rep.Recordings[0].File), r.Policy, size)
 	}
 }
 

@@ -98,7 +98,7 @@ func (f *simFlags) options(cmd *cobra.Command) (*sim.Options, io.Closer, error) 
 		return nil, nil, cmdline.BadUsage("invalid --pace %s: expected 0 or more", f.pace)
 	}
 	if f.window != "" {
-		n, err := cmdline.ParseTokens(f.window)
+		n, err := numbers.ParseTokens(f.window)
 		if err != nil {
 			return nil, nil, cmdline.BadUsage("--window %s: %w", f.window, err)
 		}
@@ -197,7 +197,7 @@ func printBill(w io.Writer, s *sim.Sim) {
 	if u.Prompt() > 0 {
 		fmt.Fprintf(w, "prompt tokens %s: cache reads %s, cache writes %s, uncached %s; output tokens %s\n", numbers.Thousands(u.Prompt()),
 			numbers.Thousands(u.CacheRead), numbers.Thousands(u.CacheWrite+u.CacheWrite1h), numbers.Thousands(u.Input), numbers.Thousands(u.Output))
-		fmt.Fprintf(w, "cost $%s\n", cmdline.Cents(b.Cost))
+		fmt.Fprintf(w, "cost $%s\n", numbers.Cents(b.Cost))
 	}
 	if b.ThinkingDropped > 0 {
 		fmt.Fprintf(w, "%s dropped because the messages before them had changed\n", numbers.Count(b.ThinkingDropped, "thinking block"))

@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
 )
@@ -201,7 +202,7 @@ func (f *replayFlags) keep(w io.Writer, t *replay.Tuning, variant string) error 
 		return err
 	}
 	if !f.json {
-		fmt.Fprintf(w, "Set policy: %s in %s\n", t.Chosen, cmdline.QuoteArg(file))
+		fmt.Fprintf(w, "Set policy: %s in %s\n", t.Chosen, visible.QuoteArg(file))
 	}
 	return nil
 }

@@ -8,13 +8,15 @@ import (
 
 	"github.com/furlhq/furl/encrypted"
 	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
 )
 
 // BackupCommand returns furl backup.
 func BackupCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write a backup of a SQLite store",
@@ -33,7 +35,7 @@ pg_dump; docs/operate/stores.md has the commands.`,
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(store, &err)
+			defer workspace.CloseStore(store, &err)
 			from, ok := below(store).(*sqlite.Store)
 			if !ok {
 				return cmdline.BadUsage("furl backup works with SQLite files only; use pg_dump for PostgreSQL, see docs/operate/stores.md")
@@ -58,7 +60,7 @@ func below(store storage.Store) storage.Store {
 }
 
 func restoreBackupCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Restore a backup to a new store",
@@ -75,7 +77,7 @@ with furl encryption import.`,
 			if err != nil {
 				return err
 			}
-			if cmdline.IsDatabase(place) {
+			if workspace.IsDatabase(place) {
 				return cmdline.BadUsage("furl backup restore works with SQLite files only; use pg_restore for PostgreSQL, see docs/operate/stores.md")
 			}
 			if err := sqlite.RestoreBackup(cmd.Context(), args[0], place); err != nil {
@@ -97,6 +99,6 @@ func copied(f *cmdline.StoreFlags, cmd *cobra.Command, what, file string) error 
 	if f.Json {
 		return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"file": file, "bytes": info.Size()})
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s, %s.\n", what, file, cmdline.BytesSize(info.Size()))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s, %s.\n", what, file, numbers.Bytes(info.Size()))
 	return err
 }

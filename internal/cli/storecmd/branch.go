@@ -23,7 +23,7 @@ func RecordNumber(s string) (furl.Seq, error) {
 
 // BranchesCommand returns furl branches.
 func BranchesCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var within string
 	cmd := &cobra.Command{
 		Use:   "branches SESSION|FILE",
@@ -52,7 +52,7 @@ rewind to its last record.`,
 				if b.Current {
 					sign, from = "*", ""
 				}
-				table.Add(sign, fmt.Sprint(b.Head), from, numbers.Thousands(b.Total), cmdline.Ago(time.Now(), b.Updated), cmdline.Truncate(b.Words, 48))
+				table.Add(sign, fmt.Sprint(b.Head), from, numbers.Thousands(b.Total), numbers.Ago(time.Now(), b.Updated), cmdline.Truncate(b.Words, 48))
 			}
 			table.Shrink("last message", 12)
 			table.Print()

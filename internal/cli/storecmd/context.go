@@ -16,7 +16,7 @@ import (
 
 // ContextCommand returns furl context.
 func ContextCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var model, within string
 	cmd := &cobra.Command{
 		Use:   "context SESSION|FILE",

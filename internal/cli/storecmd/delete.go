@@ -12,12 +12,13 @@ import (
 	"github.com/furlhq/furl/internal/cli/gatewaycmd"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/storage"
 )
 
 // DeleteCommand returns furl delete.
 func DeleteCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var yes, dry, expired, all bool
 	var older string
 	cmd := &cobra.Command{
@@ -42,7 +43,7 @@ what was deleted.`,
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(store, &err)
+			defer workspace.CloseStore(store, &err)
 			if all && (len(args) > 0 || older != "") {
 				return cmdline.BadUsage("--all takes no sessions and no --older-than")
 			}
@@ -66,7 +67,7 @@ what was deleted.`,
 			}
 			var before time.Time
 			if older != "" {
-				age, err := cmdline.ParseAge(older)
+				age, err := numbers.ParseAge(older)
 				if err != nil {
 					return cmdline.BadUsage("--older-than %s: %w", older, err)
 				}
@@ -231,7 +232,7 @@ func (r *deletionReport) add(ctx context.Context, store storage.Store, info stor
 }
 
 func (r *deletionReport) words() string {
-	text := fmt.Sprintf("in total %s, %s, %s", numbers.Count(r.Sessions, "session"), numbers.Count(r.Records, "record"), cmdline.BytesSize(r.Bytes))
+	text := fmt.Sprintf("in total %s, %s, %s", numbers.Count(r.Sessions, "session"), numbers.Count(r.Records, "record"), numbers.Bytes(r.Bytes))
 	if r.Indexed > 0 {
 		text += ", " + numbers.Count(r.Indexed, "record") + " in the search index"
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/cli/gatewaycmd"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -27,7 +29,7 @@ type jsonProblem struct {
 
 // DoctorCommand returns furl doctor.
 func DoctorCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var mend bool
 	var to, tenantKeys string
 	var running string
@@ -87,7 +89,7 @@ The exit code is 1 if a problem remains.`,
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(store, &err)
+			defer workspace.CloseStore(store, &err)
 			progress := cmdline.NewBar(cmd.ErrOrStderr(), f.Json)
 			found, unknown := []jsonProblem{}, make(map[string]int)
 			for p, err := range examine(&f, ctx, store, mend, unknown, progress.Say) {
@@ -203,7 +205,7 @@ func examine(f *cmdline.StoreFlags, ctx context.Context, store storage.Store, me
 			return
 		}
 		var infos []storage.SessionInfo
-		for info, err := range store.Sessions(ctx, cmdline.LocalTenant, storage.SessionQuery{}) {
+		for info, err := range store.Sessions(ctx, tenants.Local, storage.SessionQuery{}) {
 			if errors.Is(err, furl.ErrDamaged) {
 				if !yield(jsonProblem{Problem: bare(err)}, nil) {
 					return

@@ -11,6 +11,7 @@ import (
 	"github.com/furlhq/furl/encrypted"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/sqlite"
 )
 
@@ -33,7 +34,7 @@ func salvage(f *cmdline.StoreFlags, cmd *cobra.Command, to, keysFile string) (er
 	if err != nil {
 		return err
 	}
-	if cmdline.IsDatabase(place) {
+	if workspace.IsDatabase(place) {
 		return cmdline.BadUsage("--to works with SQLite files only; use the tools of PostgreSQL for its databases")
 	}
 	var exported []byte
@@ -73,7 +74,7 @@ func salvage(f *cmdline.StoreFlags, cmd *cobra.Command, to, keysFile string) (er
 	if err != nil {
 		return err
 	}
-	defer cmdline.CloseStore(store, &err)
+	defer workspace.CloseStore(store, &err)
 	found := []jsonProblem{}
 	for p, err := range examine(f, ctx, store, false, make(map[string]int), progress.Say) {
 		if err != nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/furlhq/furl/encrypted"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -67,7 +69,7 @@ type jsonEncryption struct {
 }
 
 func encryptionStatusCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show which tenants are encrypted",
@@ -81,7 +83,7 @@ needs no key.`,
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(l, &err)
+			defer workspace.CloseStore(l, &err)
 			list, err := encrypted.Statuses(cmd.Context(), l)
 			if err != nil {
 				return err
@@ -89,13 +91,13 @@ needs no key.`,
 			list = slices.DeleteFunc(list, func(s encrypted.Status) bool { return s.Tenant == storage.HoldTenant })
 			out := make([]jsonEncryption, len(list))
 			for i, s := range list {
-				out[i] = jsonEncryption{s, cmdline.TenantWord(s.Tenant)}
+				out[i] = jsonEncryption{s, tenants.Word(s.Tenant)}
 			}
 			columns := []cmdline.Column{cmdline.Text("tenant"), cmdline.Text("encryption"), cmdline.Text("master key"), cmdline.Number("data keys"), cmdline.Number("key made")}
 			return cmdline.PrintList(cmd.OutOrStdout(), f.Json, "tenants", out, "No sessions.", columns, func(s *jsonEncryption) []string {
 				keys, made := "", ""
 				if s.Keys > 0 {
-					keys, made = numbers.Thousands(s.Keys), cmdline.Ago(time.Now(), s.Created)
+					keys, made = numbers.Thousands(s.Keys), numbers.Ago(time.Now(), s.Created)
 				}
 				return []string{s.Tenant, encryptionWord(s.Status), s.Master, keys, made}
 			})
@@ -119,7 +121,7 @@ func encryptionWord(s encrypted.Status) string {
 
 // layerAndTenants opens the store, and returns the status of the tenants of a command's
 // arguments: of all whose keys are not destroyed, if there are none.
-func layerAndTenants(f *cmdline.StoreFlags, cmd *cobra.Command, args []string) (l encrypted.Layer, tenants []encrypted.Status, err error) {
+func layerAndTenants(f *cmdline.StoreFlags, cmd *cobra.Command, args []string) (l encrypted.Layer, chosen []encrypted.Status, err error) {
 	if l, err = layerOf(f, cmd); err != nil {
 		return nil, nil, err
 	}
@@ -136,22 +138,22 @@ func layerAndTenants(f *cmdline.StoreFlags, cmd *cobra.Command, args []string) (
 		return l, slices.DeleteFunc(all, func(s encrypted.Status) bool { return !s.Destroyed.IsZero() }), nil
 	}
 	for _, word := range args {
-		t, err := cmdline.TenantNamed(cmd.Context(), l, word)
+		t, err := tenants.Named(cmd.Context(), l, word)
 		if err != nil {
 			return nil, nil, err
 		}
 		i := slices.IndexFunc(all, func(s encrypted.Status) bool { return s.Tenant == t })
 		if i < 0 {
-			tenants = append(tenants, encrypted.Status{Tenant: t})
+			chosen = append(chosen, encrypted.Status{Tenant: t})
 			continue
 		}
-		tenants = append(tenants, all[i])
+		chosen = append(chosen, all[i])
 	}
-	return l, tenants, nil
+	return l, chosen, nil
 }
 
 func enableEncryptionCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var again bool
 	cmd := &cobra.Command{
 		Use:   "enable [TENANT]...",
@@ -162,14 +164,14 @@ an interrupted command can be repeated. Without a tenant, all are encrypted.`,
 		Example: `  furl encryption enable
   furl encryption enable local --all-keys`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			l, tenants, err := layerAndTenants(&f, cmd, args)
+			l, chosen, err := layerAndTenants(&f, cmd, args)
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(l, &err)
+			defer workspace.CloseStore(l, &err)
 			progress := cmdline.NewBar(cmd.ErrOrStderr(), f.Json)
 			sessions, records := 0, 0
-			for _, tenant := range tenants {
+			for _, tenant := range chosen {
 				err := encrypted.Enable(cmd.Context(), l, tenant.Tenant, again, func(session furl.SessionID, n int) {
 					records += n
 					if n > 0 {
@@ -196,7 +198,7 @@ an interrupted command can be repeated. Without a tenant, all are encrypted.`,
 }
 
 func rotateCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var onlyMaster bool
 	cmd := &cobra.Command{
 		Use:   "rotate [TENANT]...",
@@ -209,19 +211,19 @@ it is done for all. An interrupted command can be repeated.`,
 		Example: `  furl encryption rotate
   furl encryption rotate --master`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			l, tenants, err := layerAndTenants(&f, cmd, args)
+			l, chosen, err := layerAndTenants(&f, cmd, args)
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(l, &err)
+			defer workspace.CloseStore(l, &err)
 			if len(args) == 0 {
-				tenants = slices.DeleteFunc(tenants, func(s encrypted.Status) bool { return !s.Encrypted })
-				if len(tenants) == 0 {
+				chosen = slices.DeleteFunc(chosen, func(s encrypted.Status) bool { return !s.Encrypted })
+				if len(chosen) == 0 {
 					return errors.New("rotate keys: no tenant is encrypted; set encryption.key_file or encryption.key_env, then run furl encryption enable")
 				}
 			}
 			n := 0
-			for _, tenant := range tenants {
+			for _, tenant := range chosen {
 				changed := true
 				switch {
 				case onlyMaster:
@@ -256,7 +258,7 @@ it is done for all. An interrupted command can be repeated.`,
 }
 
 func destroyCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "destroy TENANT",
@@ -274,8 +276,8 @@ delete those files, too. This cannot be undone, so furl asks for confirmation.`,
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(l, &err)
-			tenant, err := cmdline.TenantNamed(cmd.Context(), l, args[0])
+			defer workspace.CloseStore(l, &err)
+			tenant, err := tenants.Named(cmd.Context(), l, args[0])
 			if err != nil {
 				return err
 			}
@@ -290,7 +292,7 @@ delete those files, too. This cannot be undone, so furl asks for confirmation.`,
 			}
 			lost := fmt.Sprintf("%s with %s", numbers.Count(sessions, "session"), numbers.Count(messages, "message"))
 			if !yes {
-				if err := cmdline.Confirm(cmd, fmt.Sprintf("Destroy the keys of tenant %s? %s become unreadable permanently.", cmdline.TenantWord(tenant), lost)); err != nil {
+				if err := cmdline.Confirm(cmd, fmt.Sprintf("Destroy the keys of tenant %s? %s become unreadable permanently.", tenants.Word(tenant), lost)); err != nil {
 					return err
 				}
 			}
@@ -298,9 +300,9 @@ delete those files, too. This cannot be undone, so furl asks for confirmation.`,
 				return err
 			}
 			if f.Json {
-				return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"tenant": cmdline.TenantWord(tenant), "sessions": sessions, "messages": messages})
+				return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"tenant": tenants.Word(tenant), "sessions": sessions, "messages": messages})
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Destroyed the keys of tenant %s: %s are unreadable.\n", cmdline.TenantWord(tenant), lost)
+			fmt.Fprintf(cmd.OutOrStdout(), "Destroyed the keys of tenant %s: %s are unreadable.\n", tenants.Word(tenant), lost)
 			return nil
 		},
 	}
@@ -310,7 +312,7 @@ delete those files, too. This cannot be undone, so furl asks for confirmation.`,
 }
 
 func exportKeysCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Print the wrapped keys of all tenants",
@@ -323,7 +325,7 @@ contain them: keep this output and the master key apart from the backups.`,
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(l, &err)
+			defer workspace.CloseStore(l, &err)
 			data, err := encrypted.Export(cmd.Context(), l)
 			if err != nil {
 				return err
@@ -356,7 +358,7 @@ func readExportedKeys(name string) ([]byte, error) {
 }
 
 func importKeysCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Restore exported keys of tenants",
@@ -376,7 +378,7 @@ after furl backup restore. It overwrites no keys.`,
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(l, &err)
+			defer workspace.CloseStore(l, &err)
 			n, err := encrypted.Import(cmd.Context(), l, data)
 			if err != nil {
 				return fmt.Errorf("import keys from %s: %w", args[0], err)

@@ -20,7 +20,7 @@ import (
 
 // ExportCommand returns furl export.
 func ExportCommand(p cmdline.Program) *cobra.Command {
-	f := viewFlags{StoreFlags: cmdline.StoreFlags{Program: p}}
+	f := viewFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	var format, out string
 	var opts transcript.ExportOptions
 	var at int
@@ -123,7 +123,7 @@ is the extension's folder of tasks.`,
 					"session": t.ID(), "file": out, "format": done.Format, "messages": done.Messages, "bytes": done.Bytes, "notes": append([]string{}, done.Notes...),
 				})
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s as %s\n", out, numbers.Count(done.Messages, "message"), cmdline.BytesSize(done.Bytes), done.Format)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s as %s\n", out, numbers.Count(done.Messages, "message"), numbers.Bytes(done.Bytes), done.Format)
 			return nil
 		},
 	}

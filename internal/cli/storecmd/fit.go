@@ -17,7 +17,9 @@ import (
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/fit"
 	"github.com/furlhq/furl/internal/membudget"
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
 )
 
@@ -38,7 +40,7 @@ const (
 
 // FitCommand returns furl fit.
 func FitCommand(p cmdline.Program) *cobra.Command {
-	f := fitFlags{StoreFlags: cmdline.StoreFlags{Program: p}}
+	f := fitFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:   "fit [FILE]",
 		Short: "Make a request body fit the context window",
@@ -140,7 +142,7 @@ func readFit(stdin io.Reader, args []string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case len(body) > maxFitBody:
-		return nil, fmt.Errorf("read %s: it is larger than %s", name, cmdline.BytesSize(maxFitBody))
+		return nil, fmt.Errorf("read %s: it is larger than %s", name, numbers.Bytes(maxFitBody))
 	case membudget.Request(len(body), 0, rawjson.CountValues(body)) > maxFitMemory:
 		return nil, fmt.Errorf("read %s: it has too many parts", name)
 	case len(body) == 0:
@@ -172,7 +174,7 @@ func (f *fitFlags) fitSessions(cmd *cobra.Command) (*session.Sessions, func(*err
 	if err == nil {
 		var whose furl.Tenant
 		if whose, err = f.Whose(cmd.Context(), store); err == nil {
-			return all.For(whose), func(err *error) { cmdline.CloseStore(store, err) }, nil
+			return all.For(whose), func(err *error) { workspace.CloseStore(store, err) }, nil
 		}
 	}
 	return nil, nil, errors.Join(err, store.Close())

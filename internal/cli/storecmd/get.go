@@ -11,12 +11,13 @@ import (
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/recall"
 )
 
 // GetCommand returns furl get.
 func GetCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var within, lines, chars, out string
 	var raw, force bool
 	cmd := &cobra.Command{
@@ -67,7 +68,7 @@ get the original bytes. --raw prints the JSON of the request or response.`,
 			if err != nil {
 				return err
 			}
-			if _, terminal := w.(*cmdline.PrintableWriter); terminal && !strings.HasSuffix(text, "\n") {
+			if _, terminal := w.(*visible.Writer); terminal && !strings.HasSuffix(text, "\n") {
 				text += "\n"
 			}
 			_, err = io.WriteString(w, text)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -21,11 +23,11 @@ type jsonHold struct {
 	Tenant string `json:"tenant"` // as a word, such as local
 }
 
-func jsonHoldOf(h storage.Hold) jsonHold { return jsonHold{h, cmdline.TenantWord(h.Tenant)} }
+func jsonHoldOf(h storage.Hold) jsonHold { return jsonHold{h, tenants.Word(h.Tenant)} }
 
 // HoldCommand returns furl hold.
 func HoldCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var tenant, reason string
 	cmd := &cobra.Command{
 		Use:   "hold [SESSION]",
@@ -50,8 +52,8 @@ all processes that use it keep them.`,
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(store, &err)
-			h := storage.Hold{ID: "h-" + strings.ToLower(rand.Text()[:8]), Tenant: cmdline.LocalTenant, Reason: reason, By: cmdline.ShellUser(), Created: time.Now().UTC().Truncate(time.Second)}
+			defer workspace.CloseStore(store, &err)
+			h := storage.Hold{ID: "h-" + strings.ToLower(rand.Text()[:8]), Tenant: tenants.Local, Reason: reason, By: cmdline.ShellUser(), Created: time.Now().UTC().Truncate(time.Second)}
 			if tenant != "" {
 				if h.Tenant, err = cmdline.TenantNamedOrNew(cmd, store, tenant); err != nil {
 					return err
@@ -72,7 +74,7 @@ all processes that use it keep them.`,
 			if f.Json {
 				return cmdline.PrintJSON(cmd.OutOrStdout(), jsonHoldOf(h))
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s holds %s\n", h.ID, cmdline.HeldWords(&h))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s holds %s\n", h.ID, tenants.HeldWords(&h))
 			return nil
 		},
 	}
@@ -107,7 +109,7 @@ func sessionOf(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store, t
 			return "", cmdline.AsUsage(cmdline.ListAmbiguous(ambiguous))
 		}
 		if err != nil {
-			return "", fmt.Errorf("tenant %s: %w", cmdline.TenantWord(tenant), err)
+			return "", fmt.Errorf("tenant %s: %w", tenants.Word(tenant), err)
 		}
 		return s.ID(), nil
 	case 1:
@@ -117,7 +119,7 @@ func sessionOf(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store, t
 }
 
 func listHoldsCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List legal holds",
@@ -128,7 +130,7 @@ func listHoldsCommand(p cmdline.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(store, &err)
+			defer workspace.CloseStore(store, &err)
 			holds, err := storage.Holds(cmd.Context(), store)
 			if err != nil {
 				return err
@@ -139,7 +141,7 @@ func listHoldsCommand(p cmdline.Program) *cobra.Command {
 			}
 			columns := []cmdline.Column{cmdline.Text("hold"), cmdline.Text("keeps"), cmdline.Text("since"), cmdline.Text("by"), cmdline.Text("reason")}
 			return cmdline.PrintList(cmd.OutOrStdout(), f.Json, "holds", list, "No legal holds.", columns, func(h *jsonHold) []string {
-				return []string{h.ID, cmdline.HeldWords(&h.Hold), h.Created.Format(time.DateOnly), h.By, h.Reason}
+				return []string{h.ID, tenants.HeldWords(&h.Hold), h.Created.Format(time.DateOnly), h.By, h.Reason}
 			})
 		},
 	}
@@ -148,7 +150,7 @@ func listHoldsCommand(p cmdline.Program) *cobra.Command {
 }
 
 func releaseHoldCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	cmd := &cobra.Command{
 		Use:     "release HOLD",
 		Short:   "Release a legal hold",
@@ -159,7 +161,7 @@ func releaseHoldCommand(p cmdline.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(store, &err)
+			defer workspace.CloseStore(store, &err)
 			var released storage.Hold
 			err = storage.ChangeHolds(cmd.Context(), store, func(holds []storage.Hold) ([]storage.Hold, error) {
 				for i, h := range holds {
@@ -178,7 +180,7 @@ func releaseHoldCommand(p cmdline.Program) *cobra.Command {
 			if f.Json {
 				return cmdline.PrintJSON(cmd.OutOrStdout(), jsonHoldOf(released))
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "released %s: %s\n", released.ID, cmdline.HeldWords(&released))
+			fmt.Fprintf(cmd.OutOrStdout(), "released %s: %s\n", released.ID, tenants.HeldWords(&released))
 			return nil
 		},
 	}

@@ -15,6 +15,9 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/recorded"
+	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/token"
@@ -23,7 +26,7 @@ import (
 
 // ImportCommand returns furl import.
 func ImportCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var again, dry, strict bool
 	cmd := &cobra.Command{
 		Use:   "import [FILE|FOLDER]...",
@@ -63,13 +66,13 @@ func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, again, d
 	if err != nil {
 		return err
 	}
-	defer cmdline.CloseStore(store, &err)
+	defer workspace.CloseStore(store, &err)
 	progress := cmdline.NewBar(cmd.ErrOrStderr(), f.Json)
 	defer progress.Clear()
-	im := &cmdline.Importer{Store: store, Again: again, Dry: dry}
+	im := &recorded.Importer{Store: store, Again: again, Dry: dry}
 	var faults []error
 	var skipped []string // files of folders that are not recordings
-	var done []cmdline.Imported
+	var done []recorded.Imported
 	var damage []string // a line for each damaged file
 	files, unreadable := 0, 0
 	reader := transcript.Reader{Counter: token.O200k()}
@@ -82,7 +85,7 @@ func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, again, d
 			continue
 		}
 		if err != nil {
-			faults = append(faults, cmdline.NoFile(err))
+			faults = append(faults, recorded.NoFile(err))
 			continue
 		}
 		files++
@@ -104,7 +107,7 @@ func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, again, d
 	}
 	if !dry {
 		progress.Say("indexing")
-		for _, tenant := range append([]furl.Tenant{cmdline.LocalTenant}, im.Tenants...) {
+		for _, tenant := range append([]furl.Tenant{tenants.Local}, im.Tenants...) {
 			if err := recall.NewIndexer(store, nil).CatchupTenant(ctx, tenant); err != nil {
 				return err
 			}
@@ -116,7 +119,7 @@ func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, again, d
 	progress.Clear()
 	if f.Json {
 		if done == nil {
-			done = []cmdline.Imported{}
+			done = []recorded.Imported{}
 		}
 		err = cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"imported": done})
 	} else {
@@ -132,7 +135,7 @@ func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, again, d
 		}
 	}
 	if strict {
-		faults = append(faults, cmdline.Strictly(unreadable))
+		faults = append(faults, recorded.Strictly(unreadable))
 	}
 	return errors.Join(append(faults, err)...)
 }
@@ -143,23 +146,23 @@ func embed(f *cmdline.StoreFlags, ctx context.Context, store storage.Store) erro
 	if err != nil {
 		return err
 	}
-	v, err := cmdline.VectorsOf(store, c)
+	v, err := workspace.VectorsOf(store, c)
 	if v == nil || err != nil {
 		return err
 	}
-	return v.CatchupTenant(ctx, cmdline.LocalTenant)
+	return v.CatchupTenant(ctx, tenants.Local)
 }
 
-func printImported(w io.Writer, done []cmdline.Imported) {
+func printImported(w io.Writer, done []recorded.Imported) {
 	t := cmdline.NewTable(w, cmdline.Text("session"), cmdline.Text("title"), cmdline.Text("result"), cmdline.Number("messages"), cmdline.Number("new records"))
 	counts := map[string]int{}
 	for _, l := range done {
 		counts[l.Result]++
-		if l.Result == cmdline.ImportedNothing && len(done) > 20 {
+		if l.Result == recorded.ImportedNothing && len(done) > 20 {
 			continue
 		}
 		result := l.Result
-		if result == cmdline.ImportedNot {
+		if result == recorded.ImportedNot {
 			result = "skipped"
 		}
 		t.Add(string(l.Session), cmdline.Truncate(l.Title, 40), result, numbers.Thousands(l.Messages), numbers.Thousands(l.Added))
@@ -178,7 +181,7 @@ func printImported(w io.Writer, done []cmdline.Imported) {
 func importedWords(n int, counts map[string]int) string {
 	var parts []string
 	for _, r := range []struct{ result, words string }{
-		{cmdline.ImportedNew, "imported"}, {cmdline.ImportedDry, "would be imported or updated"}, {cmdline.ImportedMore, "updated"}, {cmdline.ImportedNothing, "unchanged"}, {cmdline.ImportedNot, "skipped"},
+		{recorded.ImportedNew, "imported"}, {recorded.ImportedDry, "would be imported or updated"}, {recorded.ImportedMore, "updated"}, {recorded.ImportedNothing, "unchanged"}, {recorded.ImportedNot, "skipped"},
 	} {
 		switch of := counts[r.result]; of {
 		case 0:
@@ -193,7 +196,7 @@ func importedWords(n int, counts map[string]int) string {
 		sep = " "
 	}
 	words := numbers.Count(n, "session") + sep + strings.Join(parts, ", ")
-	switch counts[cmdline.ImportedNot] {
+	switch counts[recorded.ImportedNot] {
 	case 0:
 		return words
 	case 1:

@@ -11,11 +11,12 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/operation"
+	"github.com/furlhq/furl/internal/visible"
 )
 
 // OperationCommand is the command of an operation on one session.
 func OperationCommand(p cmdline.Program, name string) *cobra.Command {
-	o, f := operation.Named(name), cmdline.StoreFlags{Program: p}
+	o, f := operation.Named(name), cmdline.NewStoreFlags(p)
 	in, use := o.Input(), "SESSION"
 	if o.Optional {
 		use = "[SESSION]"
@@ -135,7 +136,7 @@ func TypedCommand(u *operation.Undo, id string) string {
 	}
 	for _, word := range operation.Words(u.Input) {
 		if !strings.HasPrefix(word, "--") { // a flag
-			word = cmdline.QuoteArg(word)
+			word = visible.QuoteArg(word)
 		}
 		words = append(words, word)
 	}

@@ -14,13 +14,15 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/sessionjson"
+	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
 // RedactCommand returns furl redact.
 func RedactCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var patterns []string
 	var dry, yes bool
 	cmd := &cobra.Command{
@@ -68,7 +70,7 @@ Sessions under legal hold (furl hold) are kept as they are: the command lists th
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(store, &err)
+			defer workspace.CloseStore(store, &err)
 			infos, err := redactable(&f, cmd, store, args)
 			if err != nil {
 				return err
@@ -137,17 +139,17 @@ func redactable(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store, 
 		}
 		return []storage.SessionInfo{t.Info()}, nil
 	}
-	var tenants []furl.Tenant
+	var chosen []furl.Tenant
 	if f.Tenant != "" {
 		whose, err := f.Whose(cmd.Context(), store)
 		if err != nil {
 			return nil, err
 		}
-		tenants = append(tenants, whose)
-	} else if tenants, err = cmdline.TenantsOf(cmd.Context(), store); err != nil {
+		chosen = append(chosen, whose)
+	} else if chosen, err = tenants.All(cmd.Context(), store); err != nil {
 		return nil, err
 	}
-	for _, tenant := range tenants {
+	for _, tenant := range chosen {
 		for info, err := range store.Sessions(cmd.Context(), tenant, storage.SessionQuery{}) {
 			if err != nil {
 				return nil, err
@@ -202,14 +204,14 @@ func redactAll(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store, i
 			}
 			continue
 		}
-		copies, err := cmdline.RedactCopies(key, &r)
+		copies, err := workspace.RedactCopies(key, &r)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("redact the copies of files of session %s: %w", key.Session, err))
 		}
 		if rep.Found+copies == 0 {
 			continue
 		}
-		j := jsonRedacted{Tenant: cmdline.TenantWord(key.Tenant), Session: key.Session, Records: rep.Records, Texts: rep.Found, Bytes: rep.Bytes, Requests: rep.Requests, Copies: copies}
+		j := jsonRedacted{Tenant: tenants.Word(key.Tenant), Session: key.Session, Records: rep.Records, Texts: rep.Found, Bytes: rep.Bytes, Requests: rep.Requests, Copies: copies}
 		for _, s := range rep.Samples {
 			j.Samples = append(j.Samples, jsonSample{s.Record, s.Masked})
 		}

@@ -15,12 +15,13 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/cli/gatewaycmd"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/transcript"
 )
 
 // ResumeInCommand returns furl resume.
 func ResumeInCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var at int
 	cmd := &cobra.Command{
 		Use:   "resume AGENT SESSION|FILE",
@@ -93,7 +94,7 @@ func resume(f *cmdline.StoreFlags, cmd *cobra.Command, t *cmdline.Target, at fur
 	if f.Json {
 		return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"session": s.ID, "file": name, "folder": folder, "messages": done.Messages, "notes": append([]string{}, done.Notes...)})
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "Wrote %s as a new session of Claude Code. To continue:\n  cd %s && furl run -- claude --resume %s\n", numbers.Count(done.Messages, "message"), cmdline.Label(cmdline.QuoteArg(folder)), s.ID)
+	fmt.Fprintf(cmd.OutOrStdout(), "Wrote %s as a new session of Claude Code. To continue:\n  cd %s && furl run -- claude --resume %s\n", numbers.Count(done.Messages, "message"), cmdline.Label(visible.QuoteArg(folder)), s.ID)
 	return nil
 }
 

@@ -13,6 +13,9 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/recorded"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -35,7 +38,7 @@ var searchScopes = map[string]session.Scope{
 
 // SearchCommand returns furl search.
 func SearchCommand(p cmdline.Program) *cobra.Command {
-	f := searchFlags{StoreFlags: cmdline.StoreFlags{Program: p}}
+	f := searchFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:   "search WORDS...",
 		Short: "Search sessions for words, identifiers and paths",
@@ -92,7 +95,7 @@ func (f *searchFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	if !in.shared {
-		defer cmdline.CloseStore(in.store, &err)
+		defer workspace.CloseStore(in.store, &err)
 	}
 	query := strings.Join(args, " ")
 	hits, err := in.search(cmd.Context(), query, o)
@@ -155,11 +158,11 @@ func openRecordings(cmd *cobra.Command, name string) (*searched, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := cmdline.PickSession(rec, name, ""); err != nil {
+	if _, err := recorded.Pick(rec, name, ""); err != nil {
 		return nil, err
 	}
 	store := inmem.New()
-	im := &cmdline.Importer{Store: store}
+	im := &recorded.Importer{Store: store}
 	for _, s := range rec.Sessions {
 		if _, err := im.Session(cmd.Context(), rec, s); err != nil {
 			return nil, err
@@ -226,7 +229,7 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	if age, err := cmdline.ParseAge(s); err == nil {
+	if age, err := numbers.ParseAge(s); err == nil {
 		return now.Add(-age), nil
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02"} {

@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/sessionlist"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -109,7 +110,7 @@ func (s *searched) sessions(ctx context.Context) (map[furl.SessionID]foundIn, er
 		}
 		list = append(list, info)
 	}
-	short := cmdline.ShortIDs(list)
+	short := sessionlist.ShortIDs(list)
 	found := make(map[furl.SessionID]foundIn, len(list))
 	for _, info := range list {
 		found[info.Session] = foundIn{info.Meta, furl.SessionID(short[info.Session]), s.file == "" || s.one == nil}

@@ -15,13 +15,16 @@ import (
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/recorded"
 	"github.com/furlhq/furl/internal/sessionjson"
+	"github.com/furlhq/furl/internal/sessionlist"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/storage"
 )
 
 // SessionsCommand returns furl sessions.
 func SessionsCommand(p cmdline.Program) *cobra.Command {
-	f := sessionsFlags{StoreFlags: cmdline.StoreFlags{Program: p}}
+	f := sessionsFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:     "sessions [WORDS]",
 		Aliases: []string{"ls"},
@@ -70,13 +73,13 @@ func (f *sessionsFlags) run(cmd *cobra.Command) (err error) {
 	}
 	var after time.Time
 	if f.since != "" {
-		age, err := cmdline.ParseAge(f.since)
+		age, err := numbers.ParseAge(f.since)
 		if err != nil {
 			return cmdline.BadUsage("--since %s: %w", f.since, err)
 		}
 		after = time.Now().Add(-age)
 	}
-	inProject, err := cmdline.ProjectFilter(f.project)
+	inProject, err := recorded.ProjectFilter(f.project)
 	if err != nil {
 		return err
 	}
@@ -84,7 +87,7 @@ func (f *sessionsFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	defer cmdline.CloseStore(store, &err)
+	defer workspace.CloseStore(store, &err)
 	whose, err := f.Whose(cmd.Context(), store)
 	if err != nil {
 		return err
@@ -98,7 +101,7 @@ func (f *sessionsFlags) run(cmd *cobra.Command) (err error) {
 	}
 	slices.SortStableFunc(all, func(a, b storage.SessionInfo) int { return b.Newest().Compare(a.Newest()) })
 	found := slices.DeleteFunc(slices.Clone(all), func(info storage.SessionInfo) bool {
-		return f.words != "" && !cmdline.NameMatches(info, f.words) || info.Newest().Before(after) || !inProject(info.Project)
+		return f.words != "" && !workspace.NameMatches(info, f.words) || info.Newest().Before(after) || !inProject(info.Project)
 	})
 	if f.Json {
 		if f.limit > 0 {
@@ -110,7 +113,7 @@ func (f *sessionsFlags) run(cmd *cobra.Command) (err error) {
 		fmt.Fprintln(cmd.OutOrStdout(), f.noSessions())
 		return nil
 	}
-	printSessions(cmd.OutOrStdout(), newSessionList(all, found, f.all, f.limit), time.Now())
+	printSessions(cmd.OutOrStdout(), sessionlist.NewList(all, found, f.all, f.limit), time.Now())
 	return nil
 }
 
@@ -137,31 +140,31 @@ func sessionsJSON(infos []storage.SessionInfo) []sessionjson.Session {
 	return out
 }
 
-func printSessions(w io.Writer, l *sessionList, now time.Time) {
-	if len(l.rows) == 0 {
+func printSessions(w io.Writer, l *sessionlist.List, now time.Time) {
+	if len(l.Rows) == 0 {
 		fmt.Fprintln(w, "No sessions. Run furl import to import the sessions of your agents.")
 		return
 	}
 	t := sessionsTable(w, l, now)
 	fitSessions(t)
 	t.Print()
-	if l.hidden > 0 {
-		cmdline.PrintWrapped(w, fmt.Sprintf("%s; %s not listed (--all lists them)", numbers.Count(len(l.rows), "session"), isAre(l.hidden, "sub-agent")), cmdline.Width(w))
+	if l.Hidden > 0 {
+		cmdline.PrintWrapped(w, fmt.Sprintf("%s; %s not listed (--all lists them)", numbers.Count(len(l.Rows), "session"), isAre(l.Hidden, "sub-agent")), cmdline.Width(w))
 	}
 }
 
-func sessionsTable(w io.Writer, l *sessionList, now time.Time) *cmdline.Table {
+func sessionsTable(w io.Writer, l *sessionlist.List, now time.Time) *cmdline.Table {
 	t := cmdline.NewTable(w, cmdline.Text("session"), cmdline.Text("title"), cmdline.Text("project"), cmdline.Text("agent"), cmdline.Text("model"), cmdline.Number("messages"), cmdline.Number("sub-agents"), cmdline.Number("size"), cmdline.Number("updated"))
-	for _, r := range l.rows {
-		s, title, started := r.info, cmp.Or(r.info.Title, "(no text)"), ""
-		if r.nested {
+	for _, r := range l.Rows {
+		s, title, started := r.Info, cmp.Or(r.Info.Title, "(no text)"), ""
+		if r.Nested {
 			title = "└ " + title
 		}
-		if r.subAgents > 0 {
-			started = numbers.Thousands(r.subAgents)
+		if r.SubAgents > 0 {
+			started = numbers.Thousands(r.SubAgents)
 		}
-		t.Add(l.short[s.Session], cmdline.Truncate(title, 72), cmdline.Truncate(l.projects[s.Project], 28), cmdline.Truncate(agents.Name(s.Client), 14), cmdline.Truncate(cmdline.Undated(s.Model), 24),
-			numbers.Thousands(s.Messages), started, cmdline.BytesSize(s.Bytes), cmdline.ShortAgo(now, s.Newest()))
+		t.Add(l.Short[s.Session], cmdline.Truncate(title, 72), cmdline.Truncate(l.Projects[s.Project], 28), cmdline.Truncate(agents.Name(s.Client), 14), cmdline.Truncate(cmdline.Undated(s.Model), 24),
+			numbers.Thousands(s.Messages), started, numbers.Bytes(s.Bytes), numbers.ShortAgo(now, s.Newest()))
 	}
 	t.DropEmpty("project", "sub-agents")
 	return t

@@ -6,104 +6,18 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/sessionlist"
 	"github.com/furlhq/furl/storage"
 )
 
-func sessionInfo(id, hint, parent, project string) storage.SessionInfo {
-	return storage.SessionInfo{
-		SessionKey: furl.SessionKey{Session: furl.SessionID(id)},
-		Meta:       storage.Meta{Title: "title of " + id, Hint: hint, Parent: parent, Project: project},
-	}
-}
-
-// A shortened id has at least eight characters and as many as tell it from the ids of
-// all others, and from the ids that agents have for them.
-func TestShortIDs(t *testing.T) {
-	all := []storage.SessionInfo{
-		sessionInfo("019ed893-d2a6-7c30", "019ed893-d2a6-7c30", "", ""),
-		sessionInfo("019ed893-d2b0-0000", "", "", ""),
-		sessionInfo("s1", "", "", ""),
-		sessionInfo("s1.2", "", "", ""),
-		sessionInfo("abcdefghijkl", "", "", ""),
-		sessionInfo("zyxwvutsrqpo", "abcdefghiZ", "", ""),
-		sessionInfo(strings.Repeat("long-id.", 10), "", "", ""),
-	}
-	got := cmdline.ShortIDs(all)
-	for id, want := range map[furl.SessionID]string{
-		"019ed893-d2a6-7c30": "019ed893-d2a", "019ed893-d2b0-0000": "019ed893-d2b", "s1": "s1", "s1.2": "s1.2",
-		"abcdefghijkl": "abcdefghij", "zyxwvutsrqpo": "zyxwvuts", furl.SessionID(strings.Repeat("long-id.", 10)): "long-id.",
-	} {
-		if got[id] != want {
-			t.Errorf("%s is shortened to %q, want %q", id, got[id], want)
-		}
-	}
-}
-
-// Sub-agents are counted, or listed below the session that started them.
-func TestSubAgentRows(t *testing.T) {
-	all := []storage.SessionInfo{
-		sessionInfo("furl1", "agent1/a", "", ""), // of an earlier version
-		sessionInfo("main", "agent1", "", ""),
-		sessionInfo("b", "b", "agent1", ""),
-		sessionInfo("c", "c", "b", ""),       // of a sub-agent
-		sessionInfo("d", "d", "unknown", ""), // its session is not in the store
-		sessionInfo("e", "e", "f", ""),       // in a circle
-		sessionInfo("f", "f", "e", ""),
-	}
-	text := func(nest bool, limit int) string {
-		var b strings.Builder
-		for _, r := range newSessionList(all, all, nest, limit).rows {
-			if r.nested {
-				b.WriteString("+")
-			}
-			b.WriteString(string(r.info.Session) + " ")
-		}
-		return b.String()
-	}
-	if got, want := text(false, 0), "main d e f "; got != want {
-		t.Errorf("the list is %s, want %s", got, want)
-	}
-	if got, want := text(true, 1), "main +furl1 +b +c "; got != want {
-		t.Errorf("the list is %s, want %s", got, want)
-	}
-	if l := newSessionList(all, all, false, 1); l.hidden != 3 || l.rows[0].subAgents != 3 {
-		t.Errorf("%d hidden, %d of the session, want 3", l.hidden, l.rows[0].subAgents)
-	}
-}
-
-func TestProjects(t *testing.T) {
-	names := shortProjects([]storage.SessionInfo{sessionInfo("1", "", "", "/a/x/cli"), sessionInfo("2", "", "", "/a/y/cli"), sessionInfo("3", "", "", "/a/y/web"), sessionInfo("4", "", "", "/cli"), sessionInfo("5", "", "", `C:\u\p`)})
-	for project, want := range map[string]string{"/a/x/cli": "x/cli", "/a/y/cli": "y/cli", "/a/y/web": "web", "/cli": "/cli", `C:\u\p`: "u/p"} {
-		if names[project] != want {
-			t.Errorf("%s is called %q, want %q", project, names[project], want)
-		}
-	}
-	for _, tt := range []struct {
-		want, project string
-		is            bool
-	}{
-		{"", "", true}, {"cli", "/a/x/cli", true}, {"x", "/a/x/cli", true}, {"li", "/a/x/cli", false},
-		{"/a/x", "/a/x/cli", true}, {"/a/x/", "/a/x", true}, {"/a/x", "/a/xy", false}, {"/a", "", false}, {`C:\u`, `C:\u\p`, true},
-	} {
-		filter, err := cmdline.ProjectFilter(tt.want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if filter(tt.project) != tt.is {
-			t.Errorf("--project %q and %q: %v, want %v", tt.want, tt.project, !tt.is, tt.is)
-		}
-	}
-}
-
 // The list keeps agent, model, messages and time at 80 columns.
 func TestSessionsAt80Columns(t *testing.T) {
-	info := sessionInfo("019ed893-d2a6-7c30", "", "", "/home/u/project")
+	info := storage.SessionInfo{SessionKey: furl.SessionKey{Session: "019ed893-d2a6-7c30"}, Meta: storage.Meta{Title: "title of 019ed893-d2a6-7c30", Project: "/home/u/project"}}
 	info.Title, info.Client, info.Model, info.Messages = strings.Repeat("title ", 20), "claude-cli", "claude-sonnet-4-5-20250929", 12345
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	info.Updated = now.Add(-45 * time.Minute)
 	var b strings.Builder
-	table := sessionsTable(&b, newSessionList([]storage.SessionInfo{info}, []storage.SessionInfo{info}, false, 0), now)
+	table := sessionsTable(&b, sessionlist.NewList([]storage.SessionInfo{info}, []storage.SessionInfo{info}, false, 0), now)
 	table.Cols = 80
 	fitSessions(table)
 	table.Print()

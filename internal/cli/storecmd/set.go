@@ -14,7 +14,7 @@ import (
 
 // SetCommand returns furl set.
 func SetCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	cmd := &cobra.Command{
 		Use:   "set SESSION [KEY=VALUE]...",
 		Short: "Change or list the settings of a session",

@@ -12,6 +12,7 @@ import (
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/recorded"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
 	"github.com/furlhq/furl/session"
@@ -45,7 +46,7 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 
 // ShowCommand returns furl show.
 func ShowCommand(p cmdline.Program) *cobra.Command {
-	f := viewFlags{StoreFlags: cmdline.StoreFlags{Program: p}}
+	f := viewFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	var view, sent bool
 	cmd := &cobra.Command{
 		Use:   "show SESSION|FILE",
@@ -206,7 +207,7 @@ func (f *viewFlags) modelFor(t *cmdline.Target, name string) (furl.Model, error)
 	m := t.Model(name)
 	if f.window != "" {
 		var err error
-		if m.Window, err = cmdline.ParseTokens(f.window); err != nil {
+		if m.Window, err = numbers.ParseTokens(f.window); err != nil {
 			return m, cmdline.BadUsage("--window %s: %w", f.window, err)
 		}
 	}
@@ -296,7 +297,7 @@ func (f *viewFlags) inspect(cmd *cobra.Command, s *transcript.Session, seen *ses
 	}
 	win := 0
 	if f.window != "" {
-		if win, err = cmdline.ParseTokens(f.window); err != nil {
+		if win, err = numbers.ParseTokens(f.window); err != nil {
 			return nil, cmdline.BadUsage("--window %s: %w", f.window, err)
 		}
 	}
@@ -428,13 +429,13 @@ func (f *viewFlags) heading(s *transcript.Session) string {
 			parts = append(parts, cmdline.Label(part))
 		}
 	}
-	messages := cmdline.MessagesIn(s.Log)
+	messages := recorded.MessagesIn(s.Log)
 	return strings.Join(append(parts, countMessages(messages, s.Log.State().Len())), ", ") + "\n"
 }
 
 // ReduceCommand returns furl reduce.
 func ReduceCommand(p cmdline.Program) *cobra.Command {
-	f := viewFlags{StoreFlags: cmdline.StoreFlags{Program: p}}
+	f := viewFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "reduce SESSION|FILE",

@@ -14,6 +14,8 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -35,7 +37,7 @@ type jsonStats struct {
 
 // StatsCommand returns furl stats.
 func StatsCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var savings bool
 	var since, tenant string
 	cmd := &cobra.Command{
@@ -59,7 +61,7 @@ subscriptions.`,
 			if err != nil {
 				return err
 			}
-			defer cmdline.CloseStore(store, &err)
+			defer workspace.CloseStore(store, &err)
 			if savings {
 				return savingsOf(&f, cmd, store, tenant, first)
 			}
@@ -69,7 +71,7 @@ subscriptions.`,
 	f.Add(cmd)
 	cmd.Flags().BoolVar(&savings, "savings", false, "show what furl has saved, by day, agent and model")
 	cmd.Flags().StringVar(&since, "since", "", "only requests of the last `age`, such as 7d, with --savings")
-	cmd.Flags().StringVar(&tenant, "tenant", cmdline.LocalName, "savings of this `tenant` of a gateway (see furl tenants)")
+	cmd.Flags().StringVar(&tenant, "tenant", tenants.LocalName, "savings of this `tenant` of a gateway (see furl tenants)")
 	return cmd
 }
 
@@ -86,7 +88,7 @@ func sizes(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store) error
 	}
 	unindexed := 0
 	if index, ok := store.(storage.Searchable); ok {
-		for _, err := range index.Unindexed(ctx, cmdline.LocalTenant) {
+		for _, err := range index.Unindexed(ctx, tenants.Local) {
 			if err != nil {
 				return err
 			}
@@ -103,8 +105,8 @@ func sizes(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store) error
 	row := func(what string, n int64, of string) { t.Add(what, numbers.Thousands(int(n)), of) }
 	row("sessions", s.Sessions, "")
 	row("records", s.Records, "")
-	row("messages", s.Messages, cmdline.BytesSize(s.MessageBytes)+" as sent")
-	size := func(what string, n int64) { t.Add(what, cmdline.BytesSize(n), share64(n, s.Total)) }
+	row("messages", s.Messages, numbers.Bytes(s.MessageBytes)+" as sent")
+	size := func(what string, n int64) { t.Add(what, numbers.Bytes(n), share64(n, s.Total)) }
 	size("message bodies", s.Bodies)
 	size("search index", s.Index)
 	size("embeddings", s.Vectors)
@@ -151,7 +153,7 @@ func firstDay(age string) (string, error) {
 	if age == "" {
 		return "", nil
 	}
-	d, err := cmdline.ParseAge(age)
+	d, err := numbers.ParseAge(age)
 	if err != nil {
 		return "", err
 	}
@@ -160,7 +162,7 @@ func firstDay(age string) (string, error) {
 
 // savingsOf prints what furl has saved from a day on.
 func savingsOf(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store, tenant, first string) error {
-	whose, err := cmdline.TenantNamed(cmd.Context(), store, tenant)
+	whose, err := tenants.Named(cmd.Context(), store, tenant)
 	if err != nil {
 		return err
 	}
@@ -193,10 +195,10 @@ func printSavings(w io.Writer, rep *storage.SavingsReport) {
 	fmt.Fprintln(w)
 	cmdline.PrintWrapped(w, fmt.Sprintf("%s%s: %s", numbers.Count(s.Requests, "request"), period, cmdline.SavedWords(s.Savings)), cmdline.Width(w))
 	if s.OverWindow > 0 {
-		cmdline.PrintWrapped(w, fmt.Sprintf("Without furl, %s would not have fit the context window; the figures without furl include %s as if the provider had accepted %[2]s.", numbers.Count(s.OverWindow, "request"), cmdline.OneOrMore(s.OverWindow, "it", "them")), cmdline.Width(w))
+		cmdline.PrintWrapped(w, fmt.Sprintf("Without furl, %s would not have fit the context window; the figures without furl include %s as if the provider had accepted %[2]s.", numbers.Count(s.OverWindow, "request"), numbers.OneOrMore(s.OverWindow, "it", "them")), cmdline.Width(w))
 	}
 	if s.Pings > 0 {
-		cmdline.PrintWrapped(w, fmt.Sprintf("These figures include %s that kept prompt caches alive: %s tokens, %s.", numbers.Count(s.Pings, "request"), numbers.Thousands(s.PingTokens), cmdline.Money(s.PingCost)), cmdline.Width(w))
+		cmdline.PrintWrapped(w, fmt.Sprintf("These figures include %s that kept prompt caches alive: %s tokens, %s.", numbers.Count(s.Pings, "request"), numbers.Thousands(s.PingTokens), numbers.Money(s.PingCost)), cmdline.Width(w))
 	}
 	if s.Unpriced > 0 {
 		cmdline.PrintWrapped(w, fmt.Sprintf("The list price does not include %s without a known price or reported usage.", numbers.Count(s.Unpriced, "request")), cmdline.Width(w))

@@ -22,6 +22,8 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
@@ -39,7 +41,7 @@ func statusFormats() []string { return []string{statusText, statusJSON, statusCl
 
 // StatusCommand returns furl status.
 func StatusCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var name, tenant, format, after string
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -124,7 +126,7 @@ func statusOf(f *cmdline.StoreFlags, ctx context.Context, tenant, name, hint str
 	}
 	var store storage.Store
 	var size int64
-	if cmdline.IsDatabase(place) {
+	if workspace.IsDatabase(place) {
 		store, err = postgres.Open(ctx, place, nil)
 	} else {
 		info, statErr := os.Stat(place)
@@ -142,18 +144,18 @@ func statusOf(f *cmdline.StoreFlags, ctx context.Context, tenant, name, hint str
 	if store, err = f.Encrypted(store); err != nil {
 		return nil, err
 	}
-	defer cmdline.CloseStore(store, &err)
-	var tenants []furl.Tenant
+	defer workspace.CloseStore(store, &err)
+	var among []furl.Tenant
 	if tenant != "" {
-		one, err := cmdline.TenantNamed(ctx, store, tenant)
+		one, err := tenants.Named(ctx, store, tenant)
 		if err != nil {
 			return nil, err
 		}
-		tenants = append(tenants, one)
-	} else if tenants, err = cmdline.TenantsOf(ctx, store); err != nil {
+		among = append(among, one)
+	} else if among, err = tenants.All(ctx, store); err != nil {
 		return nil, err
 	}
-	found, err := findStatus(ctx, store, tenants, name, hint)
+	found, err := findStatus(ctx, store, among, name, hint)
 	if err != nil {
 		return nil, err
 	}
@@ -208,19 +210,19 @@ type tenantSession struct {
 
 // findStatus finds a session of the tenants without reading its records: the one with
 // the hint, with the name, or the newest one.
-func findStatus(ctx context.Context, store storage.Store, tenants []furl.Tenant, name, hint string) (tenantSession, error) {
+func findStatus(ctx context.Context, store storage.Store, among []furl.Tenant, name, hint string) (tenantSession, error) {
 	var queries []storage.SessionQuery
 	switch {
 	case hint != "":
 		queries = []storage.SessionQuery{{Hint: hint, Limit: 1}}
 	case name == "" || strings.EqualFold(name, session.Latest):
-		return newestStatus(ctx, store, tenants)
+		return newestStatus(ctx, store, among)
 	default:
 		queries = []storage.SessionQuery{{Hint: name, Limit: 1}, {Prefix: name, Limit: 2}}
 	}
 	for _, q := range queries {
 		var found, exact []tenantSession
-		for _, tenant := range tenants {
+		for _, tenant := range among {
 			for info, err := range store.Sessions(ctx, tenant, q) {
 				if err != nil {
 					return tenantSession{}, err
@@ -236,7 +238,7 @@ func findStatus(ctx context.Context, store storage.Store, tenants []furl.Tenant,
 			found = exact
 		}
 		for _, one := range found {
-			if one.tenant == cmdline.LocalTenant && len(exact) > 0 {
+			if one.tenant == tenants.Local && len(exact) > 0 {
 				return one, nil // as in all other commands
 			}
 		}
@@ -256,16 +258,16 @@ func findStatus(ctx context.Context, store storage.Store, tenants []furl.Tenant,
 // ambiguousStatus returns the error for several sessions with a name or hint.
 func ambiguousStatus(name, hint string, found []tenantSession) error {
 	e := &session.AmbiguousError{Name: cmp.Or(name, hint)}
-	tenants := map[furl.Tenant]bool{}
+	among := map[furl.Tenant]bool{}
 	var words []string
 	for _, one := range found {
 		e.Sessions = append(e.Sessions, one.SessionInfo)
-		if !tenants[one.tenant] {
-			tenants[one.tenant] = true
-			words = append(words, cmdline.TenantWord(one.tenant))
+		if !among[one.tenant] {
+			among[one.tenant] = true
+			words = append(words, tenants.Word(one.tenant))
 		}
 	}
-	if len(tenants) > 1 {
+	if len(among) > 1 {
 		return cmdline.BadUsage("ambiguous session name %q: tenants %s have such sessions; select one with --tenant", e.Name, strings.Join(words, ", "))
 	}
 	return cmdline.AsUsage(cmdline.ListAmbiguous(e))
@@ -273,9 +275,9 @@ func ambiguousStatus(name, hint string, found []tenantSession) error {
 
 // newestStatus returns the newest session with requests. If no session has requests, it
 // returns the newest one.
-func newestStatus(ctx context.Context, store storage.Store, tenants []furl.Tenant) (newest tenantSession, err error) {
+func newestStatus(ctx context.Context, store storage.Store, among []furl.Tenant) (newest tenantSession, err error) {
 	found := false
-	for _, tenant := range tenants {
+	for _, tenant := range among {
 		for info, err := range store.Sessions(ctx, tenant, storage.SessionQuery{Limit: recentSessions}) {
 			if err != nil {
 				return tenantSession{}, err
@@ -307,7 +309,7 @@ func printStatus(f *cmdline.StoreFlags, w io.Writer, s *status) {
 		head += ", tenant " + cmdline.Label(string(s.Tenant))
 	}
 	cols := cmdline.Width(w)
-	cmdline.PrintWrapped(w, head+", "+cmdline.Ago(time.Now(), s.Updated), cols)
+	cmdline.PrintWrapped(w, head+", "+numbers.Ago(time.Now(), s.Updated), cols)
 	if s.Savings == nil {
 		words := "No requests are counted for this session: " + s.uncounted
 		if s.Tenant == "" { // furl context finds only sessions without a tenant
@@ -398,7 +400,7 @@ func (s *status) line() string {
 	if sum := s.Savings; sum.TokensSaved > 0 {
 		saved := fmt.Sprintf("%s tokens saved (%s)", short(sum.TokensSaved), percentOf(sum.TokensSaved, sum.TokensWithout))
 		if sum.Saved >= 0.005 {
-			saved += ", list price " + cmdline.Money(sum.Saved)
+			saved += ", list price " + numbers.Money(sum.Saved)
 		}
 		parts = append(parts, saved)
 	}

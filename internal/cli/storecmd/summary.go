@@ -24,7 +24,7 @@ const maxSummaryFile = 1 << 20
 
 // SummaryCommand returns furl summary.
 func SummaryCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	cmd := &cobra.Command{
 		Use:   "summary SESSION",
 		Short: "Show summaries, approve or refuse one that waits",
@@ -91,7 +91,7 @@ func printSummaries(w io.Writer, t *cmdline.Target, waiting *session.Recorded, a
 
 // EditSummaryCommand returns furl edit-summary.
 func EditSummaryCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.StoreFlags{Program: p}
+	f := cmdline.NewStoreFlags(p)
 	var file string
 	cmd := &cobra.Command{
 		Use:   "edit-summary SESSION [REDUCTION]",

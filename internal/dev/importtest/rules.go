@@ -91,6 +91,11 @@ var rules = map[string]rule{
 	"internal/follow":    {imports: []string{".", "transcript"}, offline: true},
 	"internal/eval":      {imports: []string{".", "internal/fidelity", "internal/numbers", "internal/strictyaml", "internal/lazyregexp"}, offline: true},
 	"internal/config":    {imports: []string{".", "policy", "policy/agents", "catalog", "internal/origin", "internal/strictyaml", "internal/lazyregexp"}},
+	// What a configuration names on this machine.
+	"internal/workspace":   {imports: above("encrypted", "internal/agents", "internal/config", "internal/modelsapi", "internal/private", "postgres", "recall/embeddings", "session", "sqlite", "tool", "upstream")},
+	"internal/recorded":    {imports: above("inmem", "internal/agents", "internal/demo", "internal/join", "internal/numbers", "internal/rebuild", "internal/usage", "internal/visible", "replay", "session")},
+	"internal/sessionlist": {imports: []string{".", "internal/agents", "storage"}, offline: true},
+	"internal/tenants":     {imports: above("gateway", "internal/rebuild", "internal/numbers", "internal/recorded", "internal/usage", "internal/workspace")},
 	// The map in docs/internals/design.md says which commands use others.
 	"internal/cli":            {imports: anything},
 	"internal/cli/chatcmd":    {imports: anything},
@@ -130,6 +135,8 @@ var rules = map[string]rule{
 	"internal/look":        {stdlibOnly: true, offline: true},
 	"internal/uplot":       {stdlibOnly: true, offline: true},
 	"internal/numbers":     {stdlibOnly: true, pure: true},
+	"internal/private":     {imports: []string{"internal/visible"}, stdlibOnly: true, offline: true},
+	"internal/usage":       {stdlibOnly: true, pure: true},
 	"internal/visible":     {stdlibOnly: true, pure: true},
 
 	// Test kits, house tools and benchmarks. The program imports none of them: the map of

@@ -1,4 +1,4 @@
-package cmdline
+package numbers
 
 import (
 	"errors"
@@ -28,4 +28,24 @@ func ParseAge(s string) (time.Duration, error) {
 		return 0, errors.New("expected a duration such as 90m, 12h, 7d or 4w")
 	}
 	return time.Duration(n * float64(unit)), nil
+}
+
+// ParseTokens parses a number of tokens such as 128k or 1.5M, from 1 to a billion.
+func ParseTokens(s string) (int, error) {
+	unit := 1.0
+	digits := strings.TrimRight(s, "kKmM")
+	switch strings.ToLower(s[len(digits):]) {
+	case "k":
+		unit = 1e3
+	case "m":
+		unit = 1e6
+	case "":
+	default:
+		return 0, errors.New("expected a number of tokens such as 128k")
+	}
+	n, err := strconv.ParseFloat(digits, 64)
+	if err != nil || !(n*unit >= 1 && n*unit <= 1e9) { // NaN is neither
+		return 0, errors.New("expected a number of tokens such as 128k")
+	}
+	return int(n * unit), nil
 }

@@ -1,4 +1,4 @@
-package cmdline
+package recorded
 
 import (
 	"bytes"
@@ -95,7 +95,7 @@ func (im *Importer) Session(ctx context.Context, rec *transcript.Recording, s *t
 	for n := 1; ; n++ {
 		var was *storage.Meta
 		key := furl.SessionKey{Tenant: line.Tenant, Session: line.Session}
-		common, stored, err := CommonRecords(ctx, im.Store, key, records)
+		common, stored, err := Common(ctx, im.Store, key, records)
 		if err != nil {
 			return line, err
 		}
@@ -208,9 +208,9 @@ func (im *Importer) Add(ctx context.Context, key furl.SessionKey, meta, was *sto
 	return nil
 }
 
-// CommonRecords returns the number of records that the stored session has, and how many of
+// Common returns the number of records that the stored session has, and how many of
 // them, from the first, equal the given ones.
-func CommonRecords(ctx context.Context, store storage.Store, key furl.SessionKey, records []furl.Record) (common, stored int, err error) {
+func Common(ctx context.Context, store storage.Store, key furl.SessionKey, records []furl.Record) (common, stored int, err error) {
 	same := true
 	for r, err := range store.Read(ctx, key, 0) {
 		if errors.Is(err, storage.ErrNoSession) {

@@ -1,4 +1,4 @@
-package cmdline
+package workspace
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func CopiesOf(id furl.SessionID) (string, error) {
 // sessions of furl chat have some, on the machine where it ran.
 func DeleteCopies(key furl.SessionKey) error {
 	dir, err := CopiesOf(key.Session)
-	if err != nil || key.Tenant != LocalTenant {
+	if err != nil || key.Tenant != "" {
 		return nil // without a folder
 	}
 	return os.RemoveAll(dir)
@@ -47,7 +47,7 @@ func DeleteCopies(key furl.SessionKey) error {
 // returns their number.
 func RedactCopies(key furl.SessionKey, r *session.Redaction) (int, error) {
 	dir, err := CopiesOf(key.Session)
-	if err != nil || key.Tenant != LocalTenant {
+	if err != nil || key.Tenant != "" {
 		return 0, nil // without a folder
 	}
 	return tool.RemoveCopies(dir, r.DryRun, func(text []byte) bool {

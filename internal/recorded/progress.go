@@ -1,4 +1,4 @@
-package replaycmd
+package recorded
 
 import (
 	"fmt"
@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/replay"
 )
 
-// fileProgress is how far a replay is through its files. A nil one counts nothing.
-type fileProgress struct {
+// Progress is how far a replay is through its files. A nil one counts nothing.
+type Progress struct {
 	files, total int   // reached, of all
 	bytes, all   int64 // of the files before the current one, of all
 	current      int64 // bytes of the current file
@@ -22,9 +22,9 @@ type fileProgress struct {
 	started      time.Time
 }
 
-// countFiles lists the files to replay and their sizes, without reading them.
-func countFiles(paths []string, skip func(string) bool) *fileProgress {
-	p := &fileProgress{sizes: make(map[string]int64), started: time.Now()}
+// CountFiles lists the files to replay and their sizes, without reading them.
+func CountFiles(paths []string, skip func(string) bool) *Progress {
+	p := &Progress{sizes: make(map[string]int64), started: time.Now()}
 	add := func(path string, fi fs.FileInfo) {
 		p.sizes[path] = fi.Size()
 		p.total++
@@ -56,7 +56,7 @@ func countFiles(paths []string, skip func(string) bool) *fileProgress {
 }
 
 // next moves on to a file.
-func (p *fileProgress) next(path string) {
+func (p *Progress) next(path string) {
 	if p == nil {
 		return
 	}
@@ -73,10 +73,10 @@ const (
 	leastShare = 0.03
 )
 
-// line describes the progress: the files, the time that the rest is likely to take,
+// Line describes the progress: the files, the time that the rest is likely to take,
 // and the current file.
-func (p *fileProgress) line(at replay.Progress, now time.Time) string {
-	file := cmdline.Label(filepath.Base(at.File))
+func (p *Progress) Line(at replay.Progress, now time.Time) string {
+	file := visible.Line(filepath.Base(at.File))
 	if p.files == 0 || at.Total <= 0 { // standard input
 		return "replaying " + file
 	}
@@ -89,13 +89,13 @@ func (p *fileProgress) line(at replay.Progress, now time.Time) string {
 	full := int(cells * share)
 	left := ""
 	if took := now.Sub(p.started); took >= leastTime && share >= leastShare {
-		left = ", " + roughly(time.Duration(float64(took)*(1-share)/share)) + " left"
+		left = ", " + Roughly(time.Duration(float64(took)*(1-share)/share)) + " left"
 	}
 	return fmt.Sprintf("%s%s file %s of %s%s: %s", strings.Repeat("█", full), strings.Repeat("░", cells-full), numbers.Thousands(p.files), numbers.Thousands(p.total), left, file)
 }
 
-// roughly writes a duration in one unit: 40 s, 3 min, 2 h.
-func roughly(d time.Duration) string {
+// Roughly writes a duration in one unit: 40 s, 3 min, 2 h.
+func Roughly(d time.Duration) string {
 	switch {
 	case d < 90*time.Second:
 		return fmt.Sprintf("%d s", max(1, int(d.Round(time.Second).Seconds())))

@@ -1,33 +1,34 @@
-package storecmd
+// Package sessionlist arranges sessions for a list, with their sub-agents and short names.
+package sessionlist
 
 import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/storage"
 )
 
-// sessionList is the rows of a table of sessions.
-type sessionList struct {
-	rows []sessionRow
-	// hidden is the number of sub-agents that are only counted.
-	hidden   int
-	short    map[furl.SessionID]string // what identifies each session
-	projects map[string]string         // what to call each project
+// List is the rows of a table of sessions.
+type List struct {
+	Rows []Row
+	// Hidden is the number of sub-agents that are only counted.
+	Hidden   int
+	Short    map[furl.SessionID]string // what identifies each session
+	Projects map[string]string         // what to call each project
 }
 
-type sessionRow struct {
-	info      storage.SessionInfo
-	nested    bool // a sub-agent below its session
-	subAgents int
+// Row is one session of a list.
+type Row struct {
+	Info      storage.SessionInfo
+	Nested    bool // a sub-agent below its session
+	SubAgents int
 }
 
-// newSessionList makes the rows for the sessions found among all of a tenant, with all
+// NewList makes the rows for the sessions found among all of a tenant, with all
 // sub-agents of these sessions. With nest, sub-agents have rows below the session that
 // started them; otherwise they are counted. limit, if not 0, is the largest number of
 // sessions without those.
-func newSessionList(all, found []storage.SessionInfo, nest bool, limit int) *sessionList {
-	l := &sessionList{short: cmdline.ShortIDs(all), projects: shortProjects(found)}
+func NewList(all, found []storage.SessionInfo, nest bool, limit int) *List {
+	l := &List{Short: ShortIDs(all), Projects: shortProjects(found)}
 	listed := make(map[furl.SessionID]bool, len(found))
 	for i := range found {
 		listed[found[i].Session] = true
@@ -43,9 +44,9 @@ func newSessionList(all, found []storage.SessionInfo, nest bool, limit int) *ses
 	}
 	var add func(info storage.SessionInfo, nested bool)
 	add = func(info storage.SessionInfo, nested bool) {
-		l.rows = append(l.rows, sessionRow{info, nested, started[info.Session]})
+		l.Rows = append(l.Rows, Row{info, nested, started[info.Session]})
 		if !nest {
-			l.hidden += len(below[info.Session])
+			l.Hidden += len(below[info.Session])
 			return
 		}
 		for _, sub := range below[info.Session] {

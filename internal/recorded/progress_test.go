@@ -1,4 +1,4 @@
-package replaycmd
+package recorded
 
 import (
 	"os"
@@ -21,7 +21,7 @@ func TestFileProgress(t *testing.T) {
 			t.Skip(err) // a system that refuses the name
 		}
 	}
-	p := countFiles([]string{dir}, func(path string) bool { return filepath.Base(path) == "old.jsonl" })
+	p := CountFiles([]string{dir}, func(path string) bool { return filepath.Base(path) == "old.jsonl" })
 	bars := func(full int) string { return strings.Repeat("█", full) + strings.Repeat("░", 20-full) }
 	for _, tt := range []struct {
 		file        string
@@ -39,13 +39,13 @@ func TestFileProgress(t *testing.T) {
 			p.next(path)
 		}
 		at := replay.Progress{File: path, Done: tt.done, Total: tt.total}
-		if got := p.line(at, p.started.Add(tt.after)); got != tt.want {
+		if got := p.Line(at, p.started.Add(tt.after)); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.file, got, tt.want)
 		}
 	}
-	var none *fileProgress
+	var none *Progress
 	none.next("a")
-	if got := roughly(3 * time.Hour); got != "3 h" {
+	if got := Roughly(3 * time.Hour); got != "3 h" {
 		t.Errorf("three hours are %q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package cmdline
+package workspace
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl/encrypted"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/private"
 )
 
 // masterOf returns the master keys of a configuration, nil if it has none.
@@ -24,7 +25,7 @@ func masterOf(c *config.Config, file string) (encrypted.Master, error) {
 // MasterText returns the master keys in their written form, one per line.
 func MasterText(c *config.Config, file string) (text string, err error) {
 	if name := c.Encryption.KeyFile; name != "" {
-		data, err := ReadPrivate(config.Beside(file, name))
+		data, err := private.Read(config.Beside(file, name))
 		if err != nil {
 			return "", fmt.Errorf("encryption.key_file: %w", err)
 		}

@@ -1,4 +1,4 @@
-package cmdline
+package workspace
 
 import (
 	"context"
@@ -83,7 +83,7 @@ func TestDatabaseAwayIsLogged(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	said := ""
-	f := StoreFlags{Place: place, Log: slog.New(heard{slog.DiscardHandler, func(line string) {
+	f := Workspace{Place: place, Log: slog.New(heard{slog.DiscardHandler, func(line string) {
 		said = line
 		cancel() // enough for the test
 	}})}

@@ -1,4 +1,4 @@
-package cmdline
+package recorded
 
 import (
 	"path/filepath"

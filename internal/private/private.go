@@ -1,4 +1,5 @@
-package cmdline
+// Package private reads files with secrets, and refuses those that other users can read.
+package private
 
 import (
 	"errors"
@@ -18,12 +19,12 @@ func (e *ExposedError) Error() string {
 	return fmt.Sprintf("%s has mode %04o, so others can read it: run %s", e.Name, e.Mode, e.Cure)
 }
 
-// MaxPrivate limits the size of a file with secrets, in bytes.
-const MaxPrivate = 1 << 20
+// MaxSize limits the size of a file with secrets, in bytes.
+const MaxSize = 1 << 20
 
-// ReadPrivate reads a file with a secret. If other users can read it, the error is an
+// Read reads a file with a secret. If other users can read it, the error is an
 // *exposedError.
-func ReadPrivate(name string) ([]byte, error) {
+func Read(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -33,11 +34,11 @@ func ReadPrivate(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := CheckPrivate(name, info); err != nil {
+	if err := Check(name, info); err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, MaxPrivate+1))
-	if err == nil && len(data) > MaxPrivate {
+	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err == nil && len(data) > MaxSize {
 		err = errors.New("too large for a key file: at most 1 MB")
 	}
 	if err != nil {

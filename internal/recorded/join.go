@@ -1,4 +1,4 @@
-package cmdline
+package recorded
 
 import (
 	"cmp"
@@ -53,13 +53,13 @@ func (im *Importer) findRecorded(ctx context.Context) error {
 		return nil
 	}
 	im.Recorded = make(map[string][]storage.SessionInfo)
-	tenants := []furl.Tenant{LocalTenant}
+	tenants := []furl.Tenant{""}
 	if lister, ok := im.Store.(storage.TenantLister); ok {
 		all, err := lister.Tenants(ctx)
 		if err != nil {
 			return err
 		}
-		tenants = append(tenants, slices.DeleteFunc(all, func(t furl.Tenant) bool { return t == LocalTenant })...)
+		tenants = append(tenants, slices.DeleteFunc(all, func(t furl.Tenant) bool { return t == "" })...)
 	}
 	for _, tenant := range tenants {
 		for info, err := range im.Store.Sessions(ctx, tenant, storage.SessionQuery{}) {
@@ -201,7 +201,7 @@ func (im *Importer) Info(ctx context.Context, key furl.SessionKey) (storage.Sess
 
 // changed notes a tenant whose sessions have new records.
 func (im *Importer) changed(tenant furl.Tenant) {
-	if tenant != LocalTenant && !slices.Contains(im.Tenants, tenant) {
+	if tenant != "" && !slices.Contains(im.Tenants, tenant) {
 		im.Tenants = append(im.Tenants, tenant)
 	}
 }
