@@ -34,7 +34,7 @@ func detectClaude(p *probe) bool {
 		case "ai-title", "custom-title", "agent-name", "last-prompt", "mode", "permission-mode":
 			return o.has("sessionId") && !o.has("id")
 		case "system", "progress", "attachment":
-			return o.has("parentUuid", "sessionId")
+			return o.has("parentUuid", "sessionId") && !o.has("systemPayload") // of Qwen Code
 		}
 		return false
 	})

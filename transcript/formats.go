@@ -23,6 +23,7 @@ var formats = []*format{
 	{name: "opencode", agent: "opencode", detect: isOpencode, read: readOpencode},
 	{name: "pi", agent: "pi", detect: isPi, read: readPi},
 	{name: "gemini-cli", agent: "Gemini CLI", detect: isGemini, read: readGemini},
+	{name: "qwen-code", agent: "Qwen Code", detect: isQwen, read: readQwen},
 	{name: "copilot-cli", agent: "Copilot CLI", detect: isCopilot, read: readCopilot},
 	{name: "nanocoder", agent: "nanocoder", detect: isNanocoder, read: readNanocoder},
 	nanocoderBeside,

@@ -190,8 +190,15 @@ type geminiPart struct {
 		MimeType string `json:"mimeType"`
 		Data     string `json:"data"`
 	} `json:"inlineData"`
+	FunctionCall *struct {
+		ID   string          `json:"id"`
+		Name string          `json:"name"`
+		Args json.RawMessage `json:"args"`
+	} `json:"functionCall"`
 	FunctionResponse *struct {
+		ID       string          `json:"id"`
 		Response json.RawMessage `json:"response"`
+		Parts    []geminiPart    `json:"parts"`
 	} `json:"functionResponse"`
 }
 
@@ -211,10 +218,14 @@ func geminiList(raw json.RawMessage) []geminiPart {
 	return parts
 }
 
-func geminiParts(raw json.RawMessage) []piece {
-	var pieces []piece
-	for _, p := range geminiList(raw) {
-		switch {
+func geminiParts(raw json.RawMessage) []piece { return geminiPieces(geminiList(raw)) }
+
+// geminiPieces returns the texts, images and calls of parts.
+func geminiPieces(parts []geminiPart) (pieces []piece) {
+	for i := range parts {
+		switch p := &parts[i]; {
+		case p.FunctionCall != nil:
+			pieces = append(pieces, piece{kind: furl.KindCall, id: p.FunctionCall.ID, name: p.FunctionCall.Name, args: p.FunctionCall.Args})
 		case p.Text != "" && !p.Thought:
 			pieces = append(pieces, words(p.Text))
 		case p.InlineData != nil && strings.HasPrefix(p.InlineData.MimeType, "image/"):
@@ -226,10 +237,12 @@ func geminiParts(raw json.RawMessage) []piece {
 
 // geminiResult reads the result of a tool: a functionResponse and possibly
 // other parts.
-func geminiResult(raw json.RawMessage) piece {
+func geminiResult(raw json.RawMessage) piece { return geminiOutcome(geminiList(raw)) }
+
+func geminiOutcome(parts []geminiPart) piece {
 	res := piece{kind: furl.KindResult}
 	var texts []string
-	for _, p := range geminiList(raw) {
+	for _, p := range parts {
 		switch {
 		case p.FunctionResponse != nil:
 			o := objectOf(p.FunctionResponse.Response)

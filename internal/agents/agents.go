@@ -22,7 +22,7 @@ type Home struct {
 // Homes lists where the known agents keep sessions, whether or not they are
 // installed. Environment variables that move an agent's folder are honoured:
 // CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_DATA_HOME, PI_CODING_AGENT_DIR,
-// GEMINI_CLI_HOME and NANOCODER_DATA_DIR, as those agents document them.
+// GEMINI_CLI_HOME, QWEN_RUNTIME_DIR, QWEN_HOME and NANOCODER_DATA_DIR, as those agents document them.
 func Homes() []Home {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -43,6 +43,7 @@ func Homes() []Home {
 		{"Kilo", filepath.Join(share, "kilo", "kilo*.db")},
 		{"pi", filepath.Join(dir("PI_CODING_AGENT_DIR", ".pi", "agent"), "sessions")},
 		{"Gemini CLI", filepath.Join(dir("GEMINI_CLI_HOME"), ".gemini", "tmp")},
+		{"Qwen Code", filepath.Join(qwenHome(home), "projects")},
 		{"nanocoder", nanocoderSessions(home)},
 		{"code-assistant", filepath.Join(dataDir(home), "code-assistant", "sessions")},
 	}
@@ -57,6 +58,11 @@ func dataDir(home string) string {
 		return filepath.Join(home, "Library", "Application Support")
 	}
 	return cmp.Or(os.Getenv("XDG_DATA_HOME"), filepath.Join(home, ".local", "share"))
+}
+
+// qwenHome is the folder of Qwen Code's data.
+func qwenHome(home string) string {
+	return cmp.Or(os.Getenv("QWEN_RUNTIME_DIR"), os.Getenv("QWEN_HOME"), filepath.Join(home, ".qwen"))
 }
 
 // nanocoderSessions is the folder of nanocoder's sessions. It follows XDG_DATA_HOME on all systems.
