@@ -19,7 +19,7 @@ import (
 func TestRequestPath(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "furl")
 	unused := []string{"internal/admission", "internal/access", "internal/audit", "internal/oidc"}
-	packages := append([]string{"internal/cli/gatewaycmd", "gateway", "internal/exchange", "internal/open"}, unused...)
+	packages := append([]string{"internal/serving", "gateway", "internal/exchange", "internal/open"}, unused...)
 	for i, name := range packages {
 		packages[i] = "github.com/furlhq/furl/" + name
 	}

@@ -11,6 +11,8 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+
+	"github.com/furlhq/furl/internal/numbers"
 )
 
 // BrokenError is the error for a log in which a line was changed, removed or added.
@@ -109,4 +111,12 @@ func linesOf(file string, seq *uint64, hash *string, current bool) iter.Seq2[Rec
 			}
 		}
 	}
+}
+
+// Entries says how many entries there are.
+func Entries(n int) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return numbers.Thousands(n) + " entries"
 }

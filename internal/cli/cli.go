@@ -22,6 +22,7 @@ import (
 	"github.com/furlhq/furl/internal/cli/replaycmd"
 	"github.com/furlhq/furl/internal/cli/storecmd"
 	"github.com/furlhq/furl/internal/usage"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -123,7 +124,7 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`
   furl replay              compare policies on your agents' sessions
   furl run -- claude       run an agent through the gateway
   furl chat                chat with furl's own agent`
-	cmd.Version = cmdline.Version()
+	cmd.Version = workspace.Version()
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.Args = cmdline.AtMost(0)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -187,6 +188,6 @@ func versionCommand() *cobra.Command {
 		Short:   "Print the version",
 		Example: "  furl version",
 		Args:    cmdline.AtMost(0),
-		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "furl", cmdline.Version()) },
+		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "furl", workspace.Version()) },
 	}
 }

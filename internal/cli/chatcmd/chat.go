@@ -20,6 +20,7 @@ import (
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/tui"
 	"github.com/furlhq/furl/internal/workspace"
@@ -130,7 +131,7 @@ func (f *chatFlags) run(cmd *cobra.Command, args []string) (err error) {
 	case !plain && (!terminal || cmdline.Width(cmd.OutOrStdout()) == 0):
 		return cmdline.BadUsage(`furl chat requires a terminal; use -p "MESSAGE" in scripts`)
 	}
-	cmdline.SoftLimit(cmdline.CommandMemory)
+	membudget.SoftLimit(membudget.CommandMemory)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400) // a long session opens faster; the limit above holds
 	}

@@ -14,17 +14,10 @@ import (
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/storage"
 	"github.com/spf13/cobra"
 )
-
-// OpenAudit opens the audit log of the configuration, nil if there is none.
-func OpenAudit(c *config.Config, file string) (*audit.Log, error) {
-	if c.Audit.File == "" {
-		return nil, nil
-	}
-	return audit.Open(config.Beside(file, c.Audit.File), &audit.Options{MaxSize: c.Audit.MaxSize})
-}
 
 // auditedCommands are the commands that read or change sessions of a store, and what they
 // do, besides those of package operation. names is what the first argument is; the others may be content.
@@ -179,7 +172,7 @@ func (p Program) auditCommandLine(cmd *cobra.Command, args []string) error {
 
 // appendAudit writes one entry.
 func appendAudit(c *config.Config, file string, e audit.Entry) error {
-	log, err := OpenAudit(c, file)
+	log, err := workspace.OpenAudit(c, file)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/recorded"
@@ -109,7 +110,7 @@ func (f *StoreFlags) Target(cmd *cobra.Command, name, within string) (*Target, e
 	if within != "" {
 		return nil, BadUsage("--session works only with a recording's file, and %s is not a file", name)
 	}
-	SoftLimit(CommandMemory)
+	membudget.SoftLimit(membudget.CommandMemory)
 	store, err := f.Existing(ctx)
 	if err != nil {
 		return nil, err
@@ -200,7 +201,7 @@ func (f *StoreFlags) openRecording(cmd *cobra.Command, name, within string) (*Ta
 
 // ReadRecording reads a file, or standard input for "-".
 func ReadRecording(cmd *cobra.Command, name string) (*transcript.Recording, error) {
-	SoftLimit(CommandMemory)
+	membudget.SoftLimit(membudget.CommandMemory)
 	reader := transcript.Reader{Counter: token.O200k()}
 	if name == "-" {
 		return reader.Read(recorded.Stdin, cmd.InOrStdin())

@@ -70,7 +70,7 @@ chain: keep the printed hash elsewhere, and pass it with --head the next time.`,
 			if f.json {
 				return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"entries": n, "head": last})
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s, no line was changed or removed\nhead %s\n", entriesText(n), last)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s, no line was changed or removed\nhead %s\n", audit.Entries(n), last)
 			return nil
 		},
 	}
@@ -121,11 +121,4 @@ exit code is 1 if the chain is broken; the entries before that are printed.`,
 	f.add(cmd)
 	cmd.Flags().StringVar(&since, "since", "", "only entries since this `time`: an age such as 30d, or a date")
 	return cmd
-}
-
-func entriesText(n int) string {
-	if n == 1 {
-		return "1 entry"
-	}
-	return numbers.Thousands(n) + " entries"
 }

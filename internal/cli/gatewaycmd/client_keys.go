@@ -3,9 +3,6 @@ package gatewaycmd
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,86 +11,9 @@ import (
 	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
-	"github.com/furlhq/furl/internal/filelock"
-	"github.com/furlhq/furl/internal/fileowner"
 	"github.com/furlhq/furl/internal/numbers"
-	"github.com/furlhq/furl/internal/private"
+	"github.com/furlhq/furl/internal/serving"
 )
-
-// namedKeys reads the file of named keys. Without one, they are nil. A file that does
-// not exist yet has no keys.
-func namedKeys(c *config.Config, file string) (*access.Keys, error) {
-	if c.Gateway.KeysFile == "" {
-		return nil, nil
-	}
-	list, err := readNamedKeys(config.Beside(file, c.Gateway.KeysFile))
-	if err != nil {
-		return nil, fmt.Errorf("gateway.keys_file: %w", err)
-	}
-	return access.NewKeys(list), nil
-}
-
-func readNamedKeys(name string) ([]access.Key, error) {
-	data, err := private.Read(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	keys, err := access.ParseKeys(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return keys, nil
-}
-
-// keepAccess gives a new file the mode, owner and group of the one that it replaces, so that
-// a gateway that could read that one can read it. The first one gets the folder's owner.
-func keepAccess(w *os.File, name string) error {
-	info, err := os.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fileowner.Keep(w, filepath.Dir(name))
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(fileowner.Keep(w, name), w.Chmod(info.Mode().Perm()))
-}
-
-// changeNamedKeys replaces the keys of a file by those that change returns. Commands that
-// run at the same time wait for each other.
-func changeNamedKeys(name string, change func([]access.Key) ([]access.Key, error)) (err error) {
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return err
-	}
-	unlock, err := filelock.Lock(name + ".lock")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	keys, err := readNamedKeys(name)
-	if err != nil {
-		return err
-	}
-	if keys, err = change(keys); err != nil {
-		return err
-	}
-	data := access.FormatKeys(keys)
-	if len(data) > private.MaxSize {
-		return errors.New("too many keys for a file of 1 MB: use another gateway.keys_file, or tokens (gateway.oidc)")
-	}
-	w, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".") // of mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(w.Name())
-	_, err = w.Write(data)
-	if err := errors.Join(err, keepAccess(w, name), w.Sync(), w.Close()); err != nil {
-		return err
-	}
-	return os.Rename(w.Name(), name)
-}
 
 // keysFlags are the flags of furl keys.
 type keysFlags struct {
@@ -175,7 +95,7 @@ change changes them, operate sees metrics and totals and reloads the configurati
 			if err != nil {
 				return cmdline.AsUsage(err)
 			}
-			err = changeNamedKeys(name, func(keys []access.Key) ([]access.Key, error) {
+			err = serving.ChangeNamedKeys(name, func(keys []access.Key) ([]access.Key, error) {
 				for _, k := range keys {
 					if k.Name == key.Name && k.Revoked.IsZero() {
 						return nil, fmt.Errorf("the key %q exists: revoke it first, or choose another name and --tenant %s for the same sessions", k.Name, tenantOfKey(&k))
@@ -243,7 +163,7 @@ func listKeysCommand(p cmdline.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			keys, err := readNamedKeys(name)
+			keys, err := serving.ReadNamedKeys(name)
 			if err != nil {
 				return err
 			}
@@ -280,7 +200,7 @@ func revokeKeyCommand(p cmdline.Program) *cobra.Command {
 				return err
 			}
 			var revoked access.Key
-			err = changeNamedKeys(name, func(keys []access.Key) ([]access.Key, error) {
+			err = serving.ChangeNamedKeys(name, func(keys []access.Key) ([]access.Key, error) {
 				for i := range keys {
 					if k := &keys[i]; k.Name == args[0] && k.Revoked.IsZero() {
 						k.Revoked = time.Now().UTC().Truncate(time.Second)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/serving"
 )
 
 // ConfigCommand returns furl config.
@@ -66,7 +67,10 @@ func ConfigCommand(p cmdline.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			note, err := serves(c, name)
+			note, err := serving.Check(c, name)
+			if err == nil {
+				_, err = modelOperations(c)
+			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}

@@ -26,8 +26,11 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/follow"
+	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/mcpserver"
+	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/operation"
+	"github.com/furlhq/furl/internal/serving"
 	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/internal/workspace"
@@ -138,7 +141,7 @@ type protocolOut struct{ cmdline.Flushed }
 func (protocolOut) Close() error { return nil }
 
 func (f *mcpFlags) run(cmd *cobra.Command) (err error) {
-	cmdline.SoftLimit(cmdline.CommandMemory)
+	membudget.SoftLimit(membudget.CommandMemory)
 	c, file, err := config.Load(f.Config, f.Program.Policies)
 	if err != nil {
 		return err
@@ -149,7 +152,7 @@ func (f *mcpFlags) run(cmd *cobra.Command) (err error) {
 	}
 	f.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 	was := log.Writer() // libraries log there
-	log.SetOutput(libraries{f.Log})
+	log.SetOutput(serving.LibraryLog(f.Log).Writer())
 	defer log.SetOutput(was)
 	token, err := f.token(c)
 	if err != nil {
@@ -166,7 +169,7 @@ func (f *mcpFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	o.LastWindow, o.MaxMemory, o.KeepBytes, o.Logger = true, cmdline.SessionMemory, mcpKeep, f.Log
+	o.LastWindow, o.MaxMemory, o.KeepBytes, o.Logger = true, membudget.SessionMemory, mcpKeep, f.Log
 	if o.Vectors, err = workspace.VectorsOf(store, c); err != nil {
 		return err
 	}
@@ -174,12 +177,12 @@ func (f *mcpFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	own := mcpserver.Options{Project: f.workingFolder(), Version: cmdline.Version(), Logger: f.Log}
+	own := mcpserver.Options{Project: f.workingFolder(), Version: workspace.Version(), Logger: f.Log}
 	own.Compactor = func(s *session.Session) operation.Compactor { return cmdline.CompactorOf(c, s) }
 	if own.Operations, err = modelOperations(c); err != nil {
 		return err
 	}
-	accesses, err := cmdline.OpenAudit(c, file)
+	accesses, err := workspace.OpenAudit(c, file)
 	if err != nil {
 		return err
 	}
@@ -200,7 +203,7 @@ func (f *mcpFlags) run(cmd *cobra.Command) (err error) {
 		}
 	}
 	server := mcpserver.New(all, &own)
-	group.Go(func() error { return whenIdle(working, all) })
+	group.Go(func() error { return serving.WhenIdle(working, all) })
 	group.Go(func() error {
 		defer cancel()
 		if f.listen != "" {
@@ -271,16 +274,16 @@ func (f *mcpFlags) serveHTTP(ctx context.Context, cmd *cobra.Command, handler ht
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", f.listen, err)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "furl mcp listens on %s%s\n", ReachedAt(ln.Addr().String()), mcpserver.Path)
+	fmt.Fprintf(cmd.ErrOrStderr(), "furl mcp listens on %s%s\n", launch.ReachedAt(ln.Addr().String()), mcpserver.Path)
 	srv := &http.Server{
-		Handler: handler, ReadHeaderTimeout: serveHeader, IdleTimeout: serveIdle, MaxHeaderBytes: serveMaxHead,
-		ErrorLog: log.New(libraries{f.Log}, "", 0),
+		Handler: handler, ReadHeaderTimeout: serving.HeaderTimeout, IdleTimeout: serving.IdleTimeout, MaxHeaderBytes: serving.MaxHeader,
+		ErrorLog: serving.LibraryLog(f.Log),
 	}
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
 		<-ctx.Done()
-		drain(srv, mcpShutdown)
+		serving.Drain(srv, mcpShutdown)
 	}()
 	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)

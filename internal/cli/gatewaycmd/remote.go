@@ -1,304 +1,41 @@
 package gatewaycmd
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"log"
-	"net"
-	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os"
-	"strings"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/cli/cmdline"
-	"github.com/furlhq/furl/internal/numbers"
-	"github.com/furlhq/furl/internal/private"
+	"github.com/furlhq/furl/internal/launch"
+	"github.com/furlhq/furl/internal/remote"
+	"github.com/furlhq/furl/internal/usage"
 )
 
-// remote is a running gateway that furl run and furl ui use with --gateway. It passes
-// requests to a free port of this machine on to the gateway, with the key and the
-// certificate of the environment. So agents and browsers need neither.
-type remote struct {
-	url    *url.URL
-	key    string // for X-Furl-Key, "" for none
-	client *http.Client
-	asked  *atomic.Bool // see clientTLS
-	proxy  *httputil.ReverseProxy
-	local  string // the address on this machine
-
-	requests atomic.Int64
-	session  atomic.Value // the newest session's id
-}
-
-// newRemote returns the gateway at an address. The environment has the files for its
-// connections, and the key.
-func newRemote(address string, getenv func(string) string) (*remote, error) {
-	u, err := gatewayURL(address)
-	if err != nil {
-		return nil, err
-	}
-	secured, asked, err := clientTLS(getenv)
-	if err != nil {
-		return nil, err
-	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig, transport.MaxIdleConnsPerHost, transport.DisableCompression = secured, 64, true
-	r := &remote{url: u, key: getenv("FURL_KEY"), client: plainClient(), asked: asked}
-	r.client.Transport = transport
-	r.proxy = &httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1, Rewrite: r.rewrite, ModifyResponse: r.note, ErrorHandler: r.fail,
-		ErrorLog: log.New(io.Discard, "", 0), // it quotes addresses; the client gets the error
-	}
-	return r, nil
-}
-
-// gatewayURL parses the address of --gateway.
-func gatewayURL(address string) (*url.URL, error) {
-	if !strings.Contains(address, "://") {
-		address = "http://" + address
-	}
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, cmdline.BadUsage("invalid --gateway %s: expected an address such as https://furl.internal:7410", address)
-	}
-	return &url.URL{Scheme: u.Scheme, Host: reachableHost(u.Host)}, nil
-}
-
-// clientTLS returns how to connect to a gateway with TLS: FURL_CA_FILE has authorities in
-// addition to the machine's, FURL_CERT_FILE and FURL_CERT_KEY_FILE the certificate for a
-// gateway that requires one. Without such a certificate, asked is set when a gateway asks
-// for one: the connection then fails only after the handshake, and with various errors.
-func clientTLS(getenv func(string) string) (c *tls.Config, asked *atomic.Bool, err error) {
-	c, asked = &tls.Config{MinVersion: tls.VersionTLS12}, new(atomic.Bool)
-	if name := getenv("FURL_CA_FILE"); name != "" {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return nil, nil, fmt.Errorf("FURL_CA_FILE: %w", err)
-		}
-		if c.RootCAs, err = x509.SystemCertPool(); err != nil {
-			c.RootCAs = x509.NewCertPool()
-		}
-		if !c.RootCAs.AppendCertsFromPEM(data) {
-			return nil, nil, fmt.Errorf("FURL_CA_FILE: %s has no certificate in PEM", name)
-		}
-	}
-	certFile, keyFile := getenv("FURL_CERT_FILE"), getenv("FURL_CERT_KEY_FILE")
-	if certFile == "" && keyFile == "" {
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			asked.Store(true)
-			return new(tls.Certificate), nil
-		}
-		return c, asked, nil
-	}
-	if certFile == "" || keyFile == "" {
-		return nil, nil, errors.New("set both FURL_CERT_FILE and FURL_CERT_KEY_FILE")
-	}
-	cert, err := os.ReadFile(certFile)
-	if err != nil {
-		return nil, nil, fmt.Errorf("FURL_CERT_FILE: %w", err)
-	}
-	key, err := private.Read(keyFile)
-	if err != nil {
-		return nil, nil, fmt.Errorf("FURL_CERT_KEY_FILE: %w", err)
-	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		return nil, nil, fmt.Errorf("FURL_CERT_FILE with FURL_CERT_KEY_FILE: %w", err)
-	}
-	c.Certificates = []tls.Certificate{pair}
-	return c, asked, nil
-}
-
-// ServeHTTP passes a request on. One for another host name is from a web page whose name
-// resolves to this machine (DNS rebinding).
-func (r *remote) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if host, _, err := net.SplitHostPort(req.Host); err != nil || !loopback(host) {
-		http.Error(w, "furl: unknown host name; use "+r.local, http.StatusForbidden)
-		return
-	}
-	r.proxy.ServeHTTP(w, req)
-}
-
-func (r *remote) rewrite(p *httputil.ProxyRequest) {
-	p.SetURL(r.url)
-	if r.key != "" && p.Out.Header.Get("X-Furl-Key") == "" {
-		p.Out.Header.Set("X-Furl-Key", r.key)
-	}
-	// For the gateway, its page is the origin of the page's own requests. Others stay
-	// requests of other sites.
-	if p.In.Header.Get("Origin") == r.local {
-		p.Out.Header.Set("Origin", r.url.String())
-	}
-}
-
-// note notes the session of a response, and lets browsers keep the cookie of a login: the
-// connection to this machine is not encrypted.
-func (r *remote) note(resp *http.Response) error {
-	if id := resp.Header.Get("X-Furl-Session"); id != "" {
-		r.requests.Add(1)
-		r.session.Store(id)
-	}
-	for i, cookie := range resp.Header["Set-Cookie"] {
-		resp.Header["Set-Cookie"][i] = strings.Replace(cookie, "; Secure", "", 1)
-	}
-	return nil
-}
-
-// fail responds to a request that did not reach the gateway, in a form that clients of
-// all providers print.
-func (r *remote) fail(w http.ResponseWriter, req *http.Request, err error) {
-	if req.Context().Err() != nil {
-		return // the client has disconnected
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusBadGateway)
-	_ = json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]string{"type": "api_error", "message": "furl: " + r.failure(err).Error()}})
-}
-
-func (r *remote) failure(err error) error {
-	text := fmt.Sprintf("the gateway %s did not respond: %s", r.url, netWords(err))
-	if cure := tlsCure(err, r.asked); cure != "" {
-		text += "; " + cure
-	}
-	return errors.New(text)
-}
-
-// tlsCure returns what to set for a connection to a gateway that failed because of a
-// certificate, "" if it failed for another reason. asked is that of clientTLS.
-func tlsCure(err error, asked *atomic.Bool) string {
-	switch {
-	case otherName(err), expired(err):
-		return ""
-	case badCertificate(err):
-		return "if it has a private authority, set FURL_CA_FILE to the file with its certificate"
-	case asked != nil && asked.Load(), strings.Contains(err.Error(), "unknown certificate authority"), strings.Contains(err.Error(), "bad certificate"):
-		return "the gateway requires a certificate of its clients' authority: set FURL_CERT_FILE and FURL_CERT_KEY_FILE"
-	}
-	return ""
-}
-
-// serve passes requests on until while returns. The gateway must respond.
-func (r *remote) serve(ctx context.Context, listen string, while func(ctx context.Context, url string) error) error {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil || !loopback(host) {
-		return cmdline.BadUsage("--listen %s: with --gateway, expected a port of this machine such as %s, because furl sends its key for everybody who can reach it", listen, uiListen)
-	}
-	if err := r.responds(ctx); err != nil {
-		return err
-	}
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", listen, err)
-	}
-	r.local = ReachedAt(ln.Addr().String())
-	srv := &http.Server{Handler: r, ReadHeaderTimeout: serveHeader, IdleTimeout: serveIdle, MaxHeaderBytes: serveMaxHead, ErrorLog: log.New(io.Discard, "", 0)}
-	group, working := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve: %w", err)
-		}
-		return nil
-	})
-	group.Go(func() error {
-		err := while(working, r.local)
-		drain(srv, uiShutdown)
-		return err
-	})
-	return group.Wait()
-}
-
-// responds returns an error unless the gateway responds.
-func (r *remote) responds(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url.String()+"/healthz", nil)
-	if err != nil {
-		return err
-	}
-	resp, err := r.client.Do(req)
-	if err != nil {
-		return r.failure(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("%s responds to /healthz with %s, unlike furl", r.url, resp.Status)
-	}
-	return nil
-}
-
-// forwarding asks the gateway where it forwards requests. The addresses are unknown if it
-// does not respond, or not to this client.
-func (r *remote) forwarding(ctx context.Context) forwarding {
-	to := forwarding{running: true, freePort: true, Keep: func(flag, address string) string {
-		return "set gateway." + flag + " of " + r.url.String() + " to " + address
-	}}
-	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url.String()+"/furl/v1/status", nil)
-	if err != nil {
-		return to
-	}
-	if r.key != "" {
-		req.Header.Set("X-Furl-Key", r.key)
-	}
-	resp, err := r.client.Do(req)
-	if err != nil {
-		return to
-	}
-	defer resp.Body.Close()
-	var st gateway.Status
-	if resp.StatusCode == http.StatusOK && json.NewDecoder(io.LimitReader(resp.Body, maxSettings)).Decode(&st) == nil {
-		to.Anthropic, to.Openai = cmp.Or(st.Anthropic, "none"), cmp.Or(st.OpenAI, "none")
-	}
-	return to
-}
-
 // runRemote is furl run with --gateway.
-func (f *ServeFlags) runRemote(cmd *cobra.Command, args []string) error {
+func (f *serveFlags) runRemote(cmd *cobra.Command, args []string) error {
 	for _, name := range []string{"store", "anthropic", "openai", "chatgpt", "policy", "window", "dry-run", "recall", "no-page", "log"} {
 		if cmd.Flags().Changed(name) {
-			return cmdline.BadUsage("--%s has no effect with --gateway, which has its own settings", name)
+			return usage.Errorf("--%s has no effect with --gateway, which has its own settings", name)
 		}
 	}
-	r, err := newRemote(f.remote, os.Getenv)
+	r, err := remote.Open(f.remote, os.Getenv)
 	if err != nil {
 		return err
 	}
 	listen := f.Listen
 	if listen == "" {
-		listen = FreePort
+		listen = launch.FreePort
 	}
 	told := cmd.Context()
-	return r.serve(context.WithoutCancel(told), listen, func(ctx context.Context, url string) error { // runWith handles signals
+	return r.Serve(context.WithoutCancel(told), listen, func(ctx context.Context, url string) error { // runWith handles signals
 		if err := told.Err(); err != nil {
 			return err
 		}
-		route := Connect(Here(), args, r.forwarding(ctx))
+		route := launch.Connect(launch.Here(), args, r.Forwarding(ctx))
 		route.Print(cmd.ErrOrStderr())
 		err := cmdline.RunWith(ctx, cmd, route.Args(url), route.Env(url)...)
-		r.print(cmd.ErrOrStderr())
+		r.Recorded(cmd.ErrOrStderr())
 		return err
 	})
-}
-
-// print says what the gateway has recorded.
-func (r *remote) print(w io.Writer) {
-	id, _ := r.session.Load().(string)
-	if id == "" {
-		fmt.Fprintf(w, "furl: no request was recorded by %s\n", r.url)
-		return
-	}
-	fmt.Fprintf(w, "furl: session %s: %s recorded by %s; furl ui --gateway %[3]s %[1]s shows it\n", cmdline.Printable(id), numbers.Count(int(r.requests.Load()), "request"), r.url)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -16,15 +15,16 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/serving"
 	"github.com/furlhq/furl/internal/visible"
-	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/storage"
 )
 
 // RunCommand returns furl run.
 func RunCommand(p cmdline.Program) *cobra.Command {
-	f := ServeFlags{StoreFlags: cmdline.NewStoreFlags(p)}
+	f := serveFlags{store: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:                   "run [flags] -- COMMAND ARGUMENTS…",
 		DisableFlagsInUseLine: true,
@@ -47,8 +47,8 @@ certificate, FURL_CERT_FILE and FURL_CERT_KEY_FILE a certificate to send it.`,
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
 				return cmdline.BadUsage(`furl run requires a command after "--", such as furl run -- claude`)
 			}
-			if IsGemini(args) {
-				return ErrGemini
+			if launch.IsGemini(args) {
+				return launch.ErrGemini
 			}
 			return nil
 		},
@@ -70,39 +70,40 @@ certificate, FURL_CERT_FILE and FURL_CERT_KEY_FILE a certificate to send it.`,
 }
 
 // run runs an agent through a gateway of its own.
-func (f *ServeFlags) run(cmd *cobra.Command, args []string) error {
+func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	if f.Listen == "" {
-		f.Listen = FreePort
+		f.Listen = launch.FreePort
 	}
 	f.Running, f.Usual = true, "warn"
 	errs := cmd.ErrOrStderr()
-	log := openRunLog()
-	defer log.close()
+	log := launch.OpenRunLog()
+	defer log.Close()
 	f.LogTo = log
-	c, _, err := config.Load(f.Config, f.Program.Policies)
+	f.start(cmd)
+	c, _, err := config.Load(f.Config, f.Policies)
 	if err != nil {
 		return err
 	}
 	to := f.Forwarding(c)
 	to.Keep = func(flag, address string) string {
-		return "start furl run --" + flag + " " + visible.QuoteArg(address) + " -- " + commandName(args[0])
+		return "start furl run --" + flag + " " + visible.QuoteArg(address) + " -- " + launch.CommandName(args[0])
 	}
-	route := Connect(Here(), args, to)
+	route := launch.Connect(launch.Here(), args, to)
 	f.Anthropic = cmp.Or(f.Anthropic, route.Anthropic)
 	route.Print(errs)
-	r := agentRun{f: f, args: args, log: log, problems: route.problems}
-	f.Finished = func(s *Settings) {
+	r := agentRun{f: f, args: args, log: log, problems: route.Problems}
+	f.Finished = func(s *serving.Running) {
 		if r.started {
 			r.print(errs, s)
 		}
 	}
 	told := cmd.Context()
-	cmd.SetContext(context.WithoutCancel(told)) // runWith handles signals from here on
-	return f.Serve(cmd, RunShutdown, func(ctx context.Context, _ *Settings, url string) error {
+	ctx := context.WithoutCancel(told) // RunWith handles signals from here on
+	return f.Serve(ctx, serving.RunShutdown, func(ctx context.Context, _ *serving.Running, url string) error {
 		if err := told.Err(); err != nil {
 			return err
 		}
-		if note := f.addStatusLine(route); note != "" {
+		if note := route.AddStatusLine(f.Place, f.Config); note != "" {
 			fmt.Fprintf(errs, "furl: note: %s\n", cmdline.Printable(note))
 		}
 		err := cmdline.RunWith(ctx, cmd, route.Args(url), route.Env(url)...)
@@ -112,42 +113,23 @@ func (f *ServeFlags) run(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// Forwarding says where the gateway that the flags start forwards requests.
-func (f *ServeFlags) Forwarding(c *config.Config) forwarding {
-	own, _ := url.Parse(gatewayAt(cmp.Or(c.Gateway.Listen, config.DefaultListen), c)) // otherwise nil
-	return forwarding{
-		Anthropic: cmp.Or(f.Anthropic, c.Gateway.Anthropic, workspace.AnthropicAddress), Openai: f.openAIOf(c),
-		Given: f.Anthropic != "", GivenOpenAI: f.Openai != "", own: own, freePort: f.Listen == FreePort,
-	}
-}
-
-// Print says what may go wrong, and what was chosen.
-func (r *AgentRoute) Print(w io.Writer) {
-	for _, problem := range r.problems {
-		fmt.Fprintf(w, "furl: warning: %s\n", cmdline.Printable(problem))
-	}
-	for _, note := range r.notes {
-		fmt.Fprintf(w, "furl: note: %s\n", cmdline.Printable(note))
-	}
-}
-
 // agentRun is a run of an agent, for the lines at its end.
 type agentRun struct {
-	f        *ServeFlags
+	f        *serveFlags
 	args     []string
-	log      *runLog
+	log      *launch.RunLog
 	problems []string // why requests may not reach furl
 	started  bool     // the command was started
 }
 
 // print says in at most four lines what was recorded and saved.
-func (r *agentRun) print(w io.Writer, s *Settings) {
+func (r *agentRun) print(w io.Writer, s *serving.Running) {
 	savings := s.Sessions.Stats().Savings
 	say := func(format string, args ...any) {
 		fmt.Fprintf(w, "furl: %s\n", cmdline.Printable(fmt.Sprintf(format, args...)))
 	}
 	if len(savings) == 0 {
-		r.printNothing(say, s.received.Load())
+		r.printNothing(say, s.Received.Load())
 		return
 	}
 	keys := slices.SortedFunc(maps.Keys(savings), func(a, b furl.SessionKey) int {
@@ -175,8 +157,8 @@ func (r *agentRun) print(w io.Writer, s *Settings) {
 	if meta.Ledger != nil && meta.Ledger.Hidden > 0 {
 		hidden = fmt.Sprintf("%s tokens are hidden from the model and can be restored", numbers.Thousands(meta.Ledger.Hidden))
 	}
-	if r.f.dryRun {
-		hidden = "dry run: nothing was hidden; with --log info, " + r.log.path + " says what would have been"
+	if r.f.DryRun {
+		hidden = "dry run: nothing was hidden; with --log info, " + r.log.Path + " says what would have been"
 	}
 	say("%s", hidden)
 	say("%s", cmdline.SavedWords(sum))
@@ -187,19 +169,19 @@ func (r *agentRun) print(w io.Writer, s *Settings) {
 
 // warnings names the log if it has warnings or errors.
 func (r *agentRun) warnings() string {
-	n := r.log.warnings()
+	n := r.log.Warnings()
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s in %s)", numbers.Count(n, "warning"), r.log.path)
+	return fmt.Sprintf(" (%s in %s)", numbers.Count(n, "warning"), r.log.Path)
 }
 
 // printNothing says why nothing was recorded.
 func (r *agentRun) printNothing(say func(string, ...any), received int64) {
 	if received > 0 {
 		say("%s reached furl, but none was recorded%s", numbers.Count(int(received), "request"), r.warnings())
-		if r.log.warnings() == 0 {
-			say("the agent may only have listed the models, or its format is not supported; --log info writes the reasons to %s", r.log.path)
+		if r.log.Warnings() == 0 {
+			say("the agent may only have listed the models, or its format is not supported; --log info writes the reasons to %s", r.log.Path)
 		}
 		return
 	}
@@ -221,7 +203,7 @@ func resumeCommand(args []string, hint string) string {
 		return ""
 	}
 	var rest []string
-	switch commandName(args[0]) {
+	switch launch.CommandName(args[0]) {
 	case "claude":
 		rest = []string{"--resume", hint}
 	case "codex":

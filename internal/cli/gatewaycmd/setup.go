@@ -19,6 +19,7 @@ import (
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/setup"
 	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/internal/workspace"
@@ -140,7 +141,7 @@ func (f *setupFlags) gatewayURL() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return gatewayAt(cmp.Or(c.Gateway.Listen, config.DefaultListen), c), nil
+	return launch.GatewayAt(cmp.Or(c.Gateway.Listen, config.DefaultListen), c), nil
 }
 
 // plan plans the setup, or its undoing, of an agent or of the service.
@@ -173,7 +174,7 @@ func (f *setupFlags) plan(folder, name string) (*setup.Plan, error) {
 	}
 	for _, flag := range []struct{ name, given, configured string }{{"anthropic", f.anthropic, conf.Gateway.Anthropic}, {"openai", f.openai, conf.Gateway.OpenAI}} {
 		if flag.given != "" && flag.given != flag.configured {
-			p.Notes = append(p.Notes, fmt.Sprintf("start the gateway with furl serve --%s %s, or set gateway.%[1]s in the configuration", flag.name, visible.QuoteArg(withoutPassword(flag.given))))
+			p.Notes = append(p.Notes, fmt.Sprintf("start the gateway with furl serve --%s %s, or set gateway.%[1]s in the configuration", flag.name, visible.QuoteArg(launch.WithoutPassword(flag.given))))
 		}
 	}
 	return p, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/private"
 	"github.com/furlhq/furl/internal/recorded"
+	"github.com/furlhq/furl/internal/serving"
 	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/recall"
@@ -88,7 +89,7 @@ on the first line.`,
 			if err != nil {
 				return err
 			}
-			name, err := tenantSecretFile()
+			name, err := serving.TenantSecretFile()
 			if err != nil {
 				return err
 			}

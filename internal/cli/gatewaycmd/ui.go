@@ -6,25 +6,25 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/remote"
+	"github.com/furlhq/furl/internal/serving"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
-const (
-	// uiListen is where furl ui listens.
-	uiListen = "127.0.0.1:7412"
-	// uiShutdown is the time for requests in progress when furl ui stops.
-	uiShutdown = 3 * time.Second
-)
+// uiListen is where furl ui listens.
+const uiListen = "127.0.0.1:7412"
 
 // UICommand returns furl ui.
 func UICommand(p cmdline.Program) *cobra.Command {
-	f := ServeFlags{StoreFlags: cmdline.NewStoreFlags(p), only: true, Anthropic: "none", Openai: "none", chatGPT: "none", Usual: "warn"}
+	f := serveFlags{
+		Gateway: serving.Gateway{Only: true, Anthropic: "none", Openai: "none", ChatGPT: "none", Usual: "warn"},
+		store:   cmdline.NewStoreFlags(p),
+	}
 	noOpen := false
 	cmd := &cobra.Command{
 		Use:   "ui [SESSION]",
@@ -44,7 +44,7 @@ certificates of the environment, see furl run.`,
   furl ui --store old.db --listen 127.0.0.1:0 --no-open
   furl ui --gateway https://furl.internal:7410`,
 		Args:              cmdline.AtMost(1),
-		ValidArgsFunction: cmdline.CompleteSessions(&f.StoreFlags),
+		ValidArgsFunction: cmdline.CompleteSessions(&f.store),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			show := func(ctx context.Context, at string) error {
 				fmt.Fprintf(cmd.ErrOrStderr(), "furl ui listens on %s\nPress Ctrl-C to stop.\n", at)
@@ -60,11 +60,11 @@ certificates of the environment, see furl run.`,
 				if cmd.Flags().Changed("store") {
 					return cmdline.BadUsage("--store has no effect with --gateway, which has its own settings")
 				}
-				r, err := newRemote(f.remote, os.Getenv)
+				r, err := remote.Open(f.remote, os.Getenv)
 				if err != nil {
 					return err
 				}
-				return r.serve(cmd.Context(), f.Listen, func(ctx context.Context, base string) error {
+				return r.Serve(cmd.Context(), f.Listen, func(ctx context.Context, base string) error {
 					at := base + "/"
 					if len(args) > 0 {
 						at = base + sessionPath(args[0])
@@ -72,10 +72,11 @@ certificates of the environment, see furl run.`,
 					return show(ctx, at)
 				})
 			}
-			return f.Serve(cmd, uiShutdown, func(ctx context.Context, s *Settings, base string) error {
+			f.start(cmd)
+			return f.Serve(cmd.Context(), serving.PageShutdown, func(ctx context.Context, s *serving.Running, base string) error {
 				at := base + "/"
 				if len(args) > 0 {
-					path, err := s.pagePath(ctx, args[0])
+					path, err := pagePath(s, ctx, args[0])
 					if err != nil {
 						return err
 					}
@@ -85,7 +86,7 @@ certificates of the environment, see furl run.`,
 			})
 		},
 	}
-	f.StoreFlags.Add(cmd)
+	f.store.Add(cmd)
 	f.addRemote(cmd)
 	_ = cmd.Flags().MarkHidden("json")
 	cmd.Flags().StringVar(&f.Listen, "listen", uiListen, "`address` to listen on")
@@ -95,9 +96,9 @@ certificates of the environment, see furl run.`,
 
 // pagePath returns the path of a session's page. With tenants, the page itself finds
 // the session among those of the visitor's tenant.
-func (s *Settings) pagePath(ctx context.Context, name string) (string, error) {
+func pagePath(s *serving.Running, ctx context.Context, name string) (string, error) {
 	id := name
-	if s.tenants == nil {
+	if s.Tenants == nil {
 		found, err := s.Sessions.Find(ctx, name)
 		if ambiguous := (*session.AmbiguousError)(nil); errors.As(err, &ambiguous) {
 			return "", cmdline.AsUsage(cmdline.ListAmbiguous(ambiguous))

@@ -14,8 +14,10 @@ import (
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/modelsapi"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/serving"
 	"github.com/furlhq/furl/internal/setup"
 	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/internal/workspace"
@@ -203,10 +205,10 @@ func keptFilesOf(f *cmdline.StoreFlags) (kept keptFiles, err error) {
 			add(store + suffix)
 		}
 	}
-	for _, name := range runFiles {
+	for _, name := range launch.RunFiles {
 		add(filepath.Join(data, name))
 	}
-	for _, name := range []string{tenantSecretName, workspace.ChatHistory, modelsapi.FileName} {
+	for _, name := range []string{serving.TenantSecretName, workspace.ChatHistory, modelsapi.FileName} {
 		add(filepath.Join(data, name))
 	}
 	if kept.folders, err = addTree(filepath.Join(data, workspace.ChatFiles), add); err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
-	"github.com/furlhq/furl/internal/cli/gatewaycmd"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/eval"
+	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/internal/workspace"
@@ -135,8 +135,8 @@ func (f *evalFlags) checkArgs(cmd *cobra.Command, args []string) error {
 		return cmdline.BadUsage("furl eval: unexpected argument %q: put the agent's command after \"--\"", cmdline.Printable(tasks[1]))
 	case len(command) == 0:
 		return cmdline.BadUsage(`furl eval requires the agent's command after "--", such as furl eval %s --budget 10 -- claude -p {instruction}`, visible.QuoteArg(cmdline.Printable(tasks[0])))
-	case gatewaycmd.IsGemini(command):
-		return gatewaycmd.ErrGemini
+	case launch.IsGemini(command):
+		return launch.ErrGemini
 	}
 	if f.runs < 1 || f.runs > 1000 {
 		return cmdline.BadUsage("invalid --runs %d: expected 1 to 1000", f.runs)
@@ -304,7 +304,7 @@ func (f *evalFlags) execute(cmd *cobra.Command, dir string, command []string) (r
 	route.Print(cmd.ErrOrStderr())
 	progress := newEvalProgress(cmd, f.json)
 	err = eval.Execute(cmd.Context(), r, &eval.Options{
-		Tasks: tasks, Rounds: f.runs, Budget: budget, Env: env, Home: f.home, Keep: f.keep, Version: cmdline.Version(),
+		Tasks: tasks, Rounds: f.runs, Budget: budget, Env: env, Home: f.home, Keep: f.keep, Version: workspace.Version(),
 		Gateway: f.gateway(route), Progress: progress.report,
 	})
 	progress.close()
@@ -359,7 +359,7 @@ func (f *evalFlags) plan(tasks []eval.Task, command []string) (*eval.Plan, error
 		return nil, fmt.Errorf("%s sets rolling_context, which hides results under every policy, none included: use another file with --config", file)
 	}
 	p := &eval.Plan{
-		Version: cmdline.Version(), Command: command, Policies: f.policies, Seed: f.seed, Simulated: f.simulate,
+		Version: workspace.Version(), Command: command, Policies: f.policies, Seed: f.seed, Simulated: f.simulate,
 		Settings: make(map[string]string), Tasks: make(map[string]string),
 	}
 	if len(p.Policies) == 0 {

@@ -11,15 +11,15 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/spf13/cobra"
-
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/cli/cmdline"
-	"github.com/furlhq/furl/internal/cli/gatewaycmd"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/eval"
+	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/serving"
 	"github.com/furlhq/furl/internal/visible"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -49,18 +49,17 @@ func scriptPlayer(script string) (sim.Player, error) {
 
 // gateway returns a function that runs the agent of a run behind a gateway with a store
 // of its own.
-func (f *evalFlags) gateway(route *gatewaycmd.AgentRoute) func(context.Context, eval.GatewayRun, eval.During) (eval.Measures, error) {
+func (f *evalFlags) gateway(route *launch.Route) func(context.Context, eval.GatewayRun, eval.During) (eval.Measures, error) {
 	return func(ctx context.Context, g eval.GatewayRun, during eval.During) (m eval.Measures, err error) {
 		log, err := os.OpenFile(filepath.Join(g.Dir, "gateway.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 		if err != nil {
 			return m, err
 		}
 		defer func() { err = errors.Join(err, log.Close()) }()
-		store := cmdline.NewStoreFlags(f.program)
-		store.Place, store.Config = filepath.Join(g.Dir, "furl.db"), f.config
-		s := gatewaycmd.ServeFlags{
-			StoreFlags: store,
-			Listen:     gatewaycmd.FreePort, Anthropic: cmp.Or(f.anthropic, route.Anthropic), Openai: f.openai, Policy: g.Policy, Window: f.window,
+		s := serving.Gateway{
+			Workspace: workspace.Workspace{Policies: f.program.Policies, Place: filepath.Join(g.Dir, "furl.db"), Config: f.config},
+			Command:   "furl eval",
+			Listen:    launch.FreePort, Anthropic: cmp.Or(f.anthropic, route.Anthropic), Openai: f.openai, Policy: g.Policy, Window: f.window,
 			NoPage: true, Running: true, Usual: "warn", LogTo: log,
 		}
 		if f.simulate {
@@ -74,11 +73,8 @@ func (f *evalFlags) gateway(route *gatewaycmd.AgentRoute) func(context.Context, 
 		var failed error
 		statuses := &statusCount{counts: make(map[int]int)}
 		s.Handler = statuses.wrap
-		s.Finished = func(all *gatewaycmd.Settings) { m, failed = measured(all) }
-		cmd := &cobra.Command{Use: "furl eval"}
-		cmd.SetContext(ctx)
-		cmd.SetErr(log)
-		err = s.Serve(cmd, gatewaycmd.RunShutdown, func(ctx context.Context, _ *gatewaycmd.Settings, url string) error {
+		s.Finished = func(all *serving.Running) { m, failed = measured(all) }
+		err = s.Serve(ctx, serving.RunShutdown, func(ctx context.Context, _ *serving.Running, url string) error {
 			return during(ctx, route.Args(url), route.Env(url))
 		})
 		m.Unanswered = statuses.counts
@@ -88,12 +84,12 @@ func (f *evalFlags) gateway(route *gatewaycmd.AgentRoute) func(context.Context, 
 
 // route returns how to connect the agent of each run. It has a home folder of its own,
 // with a copy of --home, and only the variables of env.
-func (f *evalFlags) route(command, env []string) (*gatewaycmd.AgentRoute, error) {
+func (f *evalFlags) route(command, env []string) (*launch.Route, error) {
 	c, _, err := config.Load(f.config, f.program.Policies)
 	if err != nil {
 		return nil, err
 	}
-	place := gatewaycmd.AgentPlace{Home: f.home, Getenv: func(name string) (value string) {
+	place := launch.Place{Home: f.home, Getenv: func(name string) (value string) {
 		for _, one := range env { // the last one wins
 			if rest, ok := strings.CutPrefix(one, name+"="); ok {
 				value = rest
@@ -101,7 +97,7 @@ func (f *evalFlags) route(command, env []string) (*gatewaycmd.AgentRoute, error)
 		}
 		return value
 	}}
-	s := gatewaycmd.ServeFlags{Anthropic: f.anthropic, Openai: f.openai, Listen: gatewaycmd.FreePort}
+	s := serving.Gateway{Anthropic: f.anthropic, Openai: f.openai, Listen: launch.FreePort}
 	to := s.Forwarding(c)
 	if f.simulate {
 		to.Anthropic, to.Openai, to.Given, to.GivenOpenAI = "", "", true, true
@@ -109,7 +105,7 @@ func (f *evalFlags) route(command, env []string) (*gatewaycmd.AgentRoute, error)
 	to.Keep = func(flag, address string) string {
 		return "add --" + flag + " " + visible.QuoteArg(address) + " to furl eval"
 	}
-	return gatewaycmd.Connect(place, command, to), nil
+	return launch.Connect(place, command, to), nil
 }
 
 // simulator starts the simulated provider of a run.
@@ -127,7 +123,7 @@ func (f *evalFlags) simulator(script string) (url string, stop func(), err error
 }
 
 // measured returns the measures of what a gateway has recorded.
-func measured(s *gatewaycmd.Settings) (m eval.Measures, err error) {
+func measured(s *serving.Running) (m eval.Measures, err error) {
 	for key, sum := range s.Sessions.Stats().Savings {
 		one, err := s.Sessions.For(key.Tenant).Open(context.Background(), key.Session)
 		if err != nil {

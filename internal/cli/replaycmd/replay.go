@@ -16,11 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
-	"github.com/furlhq/furl/internal/cli/gatewaycmd"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/recorded"
 	"github.com/furlhq/furl/internal/report"
+	"github.com/furlhq/furl/internal/serving"
 	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
@@ -107,7 +108,7 @@ Gemini CLI and OpenHands.`,
 }
 
 func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
-	cmdline.SoftLimit(cmdline.CommandMemory)
+	membudget.SoftLimit(membudget.CommandMemory)
 	wish, err := f.tune.goal(cmd)
 	if err != nil {
 		return err
@@ -145,7 +146,7 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	}
 	switch {
 	case cmd.Flags().Changed("cache-1h"):
-		opts.HourCache = gatewaycmd.HourCache(&f.hour)
+		opts.HourCache = serving.HourCache(&f.hour)
 	case own != nil && own.Gateway.HourCache != nil && !*own.Gateway.HourCache:
 		opts.HourCache = protocol.HourNever
 	}

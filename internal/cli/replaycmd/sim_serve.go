@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
-	"github.com/furlhq/furl/internal/cli/gatewaycmd"
+	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -48,7 +48,7 @@ func (f *simFlags) serve(cmd *cobra.Command, args []string, s *sim.Sim) error {
 	srv := &http.Server{Handler: s, ReadHeaderTimeout: cmdline.HeaderTimeout}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ln) }()
-	url := gatewaycmd.ReachedAt(ln.Addr().String())
+	url := launch.ReachedAt(ln.Addr().String())
 	bill := cmd.OutOrStdout()
 	var ran error
 	if len(args) > 0 {

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
-	"github.com/furlhq/furl/internal/cli/gatewaycmd"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/serving"
 	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/storage"
 )
@@ -152,7 +152,7 @@ func expire(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store) erro
 	if err != nil {
 		return err
 	}
-	r := gatewaycmd.RetentionOf(c)
+	r := serving.RetentionOf(c)
 	if r.Shortest() == 0 && r.Size == 0 {
 		return errors.New("no retention in the configuration file: sessions never expire")
 	}

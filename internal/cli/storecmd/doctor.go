@@ -11,7 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/cli/cmdline"
-	"github.com/furlhq/furl/internal/cli/gatewaycmd"
+	"github.com/furlhq/furl/internal/doctor"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/internal/workspace"
@@ -57,7 +57,7 @@ encryption needs its master key for this.
 The exit code is 1 if a problem remains.`,
 		Example: "  furl doctor\n  furl doctor --mend --json\n  furl doctor --mend --to saved.db\n  furl doctor --gateway\n  furl doctor --gateway http://furl.internal:7410\n  furl doctor --gateway 10.0.0.11:7410,10.0.0.12:7410",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && running == gatewaycmd.ConfiguredGateway {
+			if len(args) == 1 && running == doctor.Configured {
 				return nil
 			}
 			return cmdline.AtMost(0)(cmd, args)
@@ -70,7 +70,7 @@ The exit code is 1 if a problem remains.`,
 				if len(args) == 1 {
 					running = args[0]
 				}
-				return gatewaycmd.ExamineGateway(&f, cmd, running, ready)
+				return examineGateways(&f, cmd, running, ready)
 			}
 			ctx := cmd.Context()
 			if to != "" {
@@ -116,7 +116,7 @@ The exit code is 1 if a problem remains.`,
 					fmt.Fprintln(w, "No problems found.")
 				}
 				if len(unknown) > 0 {
-					fmt.Fprintln(w, gatewaycmd.UnknownTypes(unknown, "session")+" A newer version of furl may know them.")
+					fmt.Fprintln(w, doctor.UnknownTypes(unknown, "session")+" A newer version of furl may know them.")
 				}
 			}
 			if left > 0 && err == nil {
@@ -129,7 +129,7 @@ The exit code is 1 if a problem remains.`,
 	}
 	f.Add(cmd)
 	cmd.Flags().StringVar(&running, "gateway", "", "check the gateway at this `address`, or several, instead of the store (default that of the configuration)")
-	cmd.Flags().Lookup("gateway").NoOptDefVal = gatewaycmd.ConfiguredGateway
+	cmd.Flags().Lookup("gateway").NoOptDefVal = doctor.Configured
 	cmd.Flags().BoolVar(&ready, "ready", false, "with --gateway: check only whether it accepts requests, for health checks")
 	cmd.Flags().StringVar(&to, "to", "", "with --mend: `file` of a new store for the readable part of a damaged one")
 	cmd.Flags().StringVar(&tenantKeys, "tenant-keys", "", "with --to: `file` of furl encryption export, if the store's own keys are damaged")
@@ -256,4 +256,26 @@ func examine(f *cmdline.StoreFlags, ctx context.Context, store storage.Store, me
 			all.Drop()
 		}
 	}
+}
+
+// examineGateways is furl doctor --gateway.
+func examineGateways(f *cmdline.StoreFlags, cmd *cobra.Command, addresses string, ready bool) error {
+	r, err := doctor.Gateways(cmd.Context(), &f.Workspace, addresses, ready)
+	if err != nil || ready {
+		return err
+	}
+	w := cmd.OutOrStdout()
+	if f.Json {
+		err = cmdline.PrintJSON(w, r)
+	} else {
+		for _, f := range r.Findings {
+			if _, err = fmt.Fprintf(w, "%-8s %s: %s\n", f.State, strings.TrimSpace(f.Gateway+" "+f.Check), f.Text); err == nil && f.Cure != "" {
+				_, err = fmt.Fprintf(w, "%-8s   %s\n", "", f.Cure)
+			}
+		}
+	}
+	if err == nil && r.Problems > 0 {
+		err = errors.New(numbers.Count(r.Problems, "problem"))
+	}
+	return err
 }

@@ -97,7 +97,7 @@ func (f *fitFlags) fit(cmd *cobra.Command, args []string) (err error) {
 			return cmdline.BadUsage("invalid --usage: expected the usage object of a reply, such as {\"input_tokens\":1200,\"output_tokens\":80}")
 		}
 	}
-	cmdline.SoftLimit(cmdline.CommandMemory)
+	membudget.SoftLimit(membudget.CommandMemory)
 	if r.Body, err = readFit(cmd.InOrStdin(), args); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/recorded"
 	"github.com/furlhq/furl/internal/tenants"
@@ -60,7 +61,7 @@ records; --again imports it as a new session. Recordings are never changed.`,
 }
 
 func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, again, dry, strict bool) (err error) {
-	cmdline.SoftLimit(cmdline.CommandMemory)
+	membudget.SoftLimit(membudget.CommandMemory)
 	ctx := cmd.Context()
 	store, err := f.Open(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/cli/cmdline"
-	"github.com/furlhq/furl/internal/cli/gatewaycmd"
+	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/transcript"
@@ -70,7 +70,7 @@ func resume(f *cmdline.StoreFlags, cmd *cobra.Command, t *cmdline.Target, at fur
 			return err
 		}
 	}
-	home := gatewaycmd.Here().ClaudeFolder()
+	home := launch.Here().ClaudeFolder()
 	if home == "" {
 		return errors.New("no home folder, so the folder of Claude Code's sessions is unknown: set CLAUDE_CONFIG_DIR")
 	}

@@ -92,8 +92,12 @@ var rules = map[string]rule{
 	"internal/eval":      {imports: []string{".", "internal/fidelity", "internal/numbers", "internal/strictyaml", "internal/lazyregexp"}, offline: true},
 	"internal/config":    {imports: []string{".", "policy", "policy/agents", "catalog", "internal/origin", "internal/strictyaml", "internal/lazyregexp"}},
 	// What a configuration names on this machine.
-	"internal/workspace":   {imports: above("encrypted", "internal/agents", "internal/config", "internal/modelsapi", "internal/private", "postgres", "recall/embeddings", "session", "sqlite", "tool", "upstream")},
+	"internal/workspace":   {imports: above("encrypted", "internal/agents", "internal/audit", "internal/config", "internal/modelsapi", "internal/private", "postgres", "recall/embeddings", "session", "sqlite", "tool", "upstream")},
 	"internal/recorded":    {imports: above("inmem", "internal/agents", "internal/demo", "internal/join", "internal/numbers", "internal/rebuild", "internal/usage", "internal/visible", "replay", "session")},
+	"internal/launch":      {imports: []string{"internal/agents", "internal/config", "internal/setup", "internal/visible", "internal/workspace"}},
+	"internal/serving":     {imports: anything},
+	"internal/remote":      {imports: []string{"gateway", "internal/launch", "internal/numbers", "internal/private", "internal/serving", "internal/usage", "internal/visible"}},
+	"internal/doctor":      {imports: []string{"gateway", "internal/access", "internal/audit", "internal/certs", "internal/config", "internal/launch", "internal/numbers", "internal/oidc", "internal/private", "internal/remote", "internal/serving", "internal/visible", "internal/workspace"}},
 	"internal/sessionlist": {imports: []string{".", "internal/agents", "storage"}, offline: true},
 	"internal/tenants":     {imports: above("gateway", "internal/rebuild", "internal/numbers", "internal/recorded", "internal/usage", "internal/workspace")},
 	// The map in docs/internals/design.md says which commands use others.
@@ -110,7 +114,7 @@ var rules = map[string]rule{
 	"internal/access":      {imports: []string{".", "internal/lazyregexp"}, stdlibOnly: true},
 	"internal/admission":   {imports: []string{".", "upstream", "internal/access", "internal/audit"}, stdlibOnly: true},
 	"internal/agents":      {imports: []string{"internal/lazyregexp"}, stdlibOnly: true},
-	"internal/audit":       {imports: []string{"internal/filelock", "internal/fileowner"}, stdlibOnly: true, offline: true},
+	"internal/audit":       {imports: []string{"internal/filelock", "internal/fileowner", "internal/numbers"}, stdlibOnly: true, offline: true},
 	"internal/certs":       {stdlibOnly: true},
 	"internal/setup":       {imports: []string{"contrib", "internal/agents", "internal/filelock", "internal/unidiff", "internal/lazyregexp"}, offline: true},
 	"internal/unidiff":     {pure: true},
