@@ -18,7 +18,7 @@ import (
 // Chat Completions, which Google offers too. Thoughts are not sent back to
 // the model.
 func readGemini(in *input) ([]*Session, error) {
-	g := &gemini{index: map[string]int{}}
+	g := &gemini{index: map[string]int{}, known: map[string]geminiMessage{}}
 	for n, rec := range in.objects() {
 		o := objectOf(rec)
 		switch {
@@ -42,7 +42,8 @@ func readGemini(in *input) ([]*Session, error) {
 type gemini struct {
 	id, title string
 	msgs      []geminiMessage
-	index     map[string]int // message id → index in msgs
+	index     map[string]int           // message id → index in msgs
+	known     map[string]geminiMessage // by id, also those that are no longer in msgs
 }
 
 type geminiMessage struct {
@@ -105,12 +106,28 @@ func (g *gemini) put(in *input, line int, raw []byte) {
 		in.skip(line, "message %d: %v", len(g.msgs)+1, err)
 		return
 	}
+	if m.ID != "" {
+		m.restore(g.known[m.ID])
+		g.known[m.ID] = m
+	}
 	if i, ok := g.index[m.ID]; ok && m.ID != "" {
 		g.msgs[i] = m
 		return
 	}
 	g.index[m.ID] = len(g.msgs)
 	g.msgs = append(g.msgs, m)
+}
+
+// restore takes from the message that m replaces what m lacks. After a resume Gemini CLI writes all messages
+// again, as they are sent: replies without tokens and model, and calls only among their parts.
+func (m *geminiMessage) restore(was geminiMessage) {
+	if was.ID == "" || was.Type != m.Type {
+		return
+	}
+	if m.Type == "gemini" && m.Tokens == (geminiTokens{}) && len(m.ToolCalls) == 0 && m.Model == "" {
+		*m = was
+	}
+	m.Timestamp = was.Timestamp
 }
 
 // rewind removes a message and all after it.
@@ -132,19 +149,23 @@ func (g *gemini) session(in *input) *Session {
 	}
 	s := newScribe(in, furl.FormatChat, commonModel(models))
 	s.b.ID, s.b.Title = g.id, g.title
-	var said *geminiMessage // the reply whose calls may be in the next message
+	var said *geminiMessage       // the reply whose calls may be in the next message
+	open := make(map[string]bool) // calls whose results are in messages of the user
 	for i := range g.msgs {
 		m := &g.msgs[i]
 		at := parseTime(m.Timestamp)
 		switch m.Type {
 		case "user":
-			s.user(at, m.line, geminiParts(m.Content)...)
 			said = nil
+			if g.results(s, at, m, open) {
+				continue
+			}
+			s.user(at, m.line, geminiParts(m.Content)...)
 		case "gemini":
 			if said == nil || !m.continues() {
 				s.reply(at, furl.Exchange{Model: m.Model, Usage: m.Tokens.usage()})
 			}
-			g.reply(s, at, m)
+			g.reply(s, at, m, open)
 			if said = m; len(m.ToolCalls) > 0 {
 				said = nil
 			}
@@ -165,8 +186,37 @@ func (m *geminiMessage) continues() bool {
 	return len(m.ToolCalls) > 0 && m.Tokens == geminiTokens{} && len(geminiParts(m.Content)) == 0
 }
 
-func (g *gemini) reply(s *scribe, at time.Time, m *geminiMessage) {
+// results adds the results in a message of the user, and reports whether there are any. Those of calls that
+// have one are repetitions, and so are the images beside them.
+func (g *gemini) results(s *scribe, at time.Time, m *geminiMessage, open map[string]bool) (has bool) {
+	parts := geminiList(m.Content)
+	for i := range parts {
+		p := parts[i].FunctionResponse
+		if p == nil {
+			continue
+		}
+		has = true
+		if !open[p.ID] {
+			continue
+		}
+		delete(open, p.ID)
+		res := geminiOutcome(append([]geminiPart{parts[i]}, p.Parts...))
+		res.id = s.r.answers(p.ID)
+		s.result(at, m.line, res)
+	}
+	return has
+}
+
+func (g *gemini) reply(s *scribe, at time.Time, m *geminiMessage, open map[string]bool) {
 	pieces := geminiParts(m.Content)
+	if len(m.ToolCalls) > 0 { // with their results
+		pieces = slices.DeleteFunc(pieces, func(p piece) bool { return p.kind == furl.KindCall })
+	}
+	for i := range pieces {
+		if pieces[i].kind == furl.KindCall {
+			open[pieces[i].id] = true
+		}
+	}
 	for _, c := range m.ToolCalls {
 		pieces = append(pieces, piece{kind: furl.KindCall, id: c.ID, name: c.Name, args: c.Args})
 	}
