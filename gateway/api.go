@@ -52,7 +52,6 @@ func (g *Gateway) apiRoutes() {
 	get("/sessions/{id}/search", forSession(g, searchSession))
 	get("/sessions/{id}/blocks/{handle}", forSession(g, oneBlock))
 	get("/sessions/{id}/settings", forSession(g, listSettings))
-	post("/sessions/{id}/settings", forSession(g, changeSettings))
 	get("/sessions/{id}/summary", forSession(g, showSummaries))
 	for _, o := range operation.All() {
 		if o.On(operation.API) {

@@ -181,22 +181,36 @@ func switchText(on bool) string {
 // all are changed, or none. For an unknown name or an invalid value, the error wraps
 // ErrInvalid.
 func (s *Session) Set(ctx context.Context, name, value string, more ...string) error {
-	pairs := append([]string{name, value}, more...)
+	return s.Internal().Update(ctx, open.OnDisk, func(c *open.Change) error { return setAll(c, append([]string{name, value}, more...)) })
+}
+
+// setAll changes the settings of pairs of a name and a value.
+func setAll(c *open.Change, pairs []string) error {
 	if len(pairs)%2 != 0 {
 		return fmt.Errorf("set %s: a name without a value", pairs[len(pairs)-1])
 	}
-	return s.Internal().Update(ctx, open.OnDisk, func(c *open.Change) error {
-		m := c.Meta().Clone()
-		for i := 0; i < len(pairs); i += 2 {
-			if err := set(c, &m, pairs[i], pairs[i+1]); err != nil {
-				return &invalid{err}
-			}
+	m := c.Meta().Clone()
+	for i := 0; i < len(pairs); i += 2 {
+		if err := set(c, &m, pairs[i], pairs[i+1]); err != nil {
+			return &invalid{err}
 		}
-		if !open.SameMeta(m, c.Meta()) {
-			c.SetMeta(m)
+	}
+	if !open.SameMeta(m, c.Meta()) {
+		c.SetMeta(m)
+	}
+	return nil
+}
+
+// SettingsWith returns the settings that the session would have after Set. It changes nothing.
+func (s *Session) SettingsWith(name, value string, more ...string) (list []Setting, err error) {
+	err = s.Internal().Try(func(c *open.Change) error {
+		if err := setAll(c, append([]string{name, value}, more...)); err != nil {
+			return err
 		}
+		list = settingsOf(c, "")
 		return nil
 	})
+	return list, err
 }
 
 // Store stores a session without records, which otherwise is stored with its first one,

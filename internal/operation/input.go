@@ -97,6 +97,9 @@ func Arguments(in any, args []string) error {
 		case *[]string:
 			*to = args
 			return nil // an operation says itself what is missing
+		case *Pairs:
+			*to = args
+			return nil
 		case **furl.Seq:
 			switch {
 			case len(args) == 0 && optional:
@@ -140,6 +143,9 @@ func Words(in any) (words []string) {
 		text := fmt.Sprint(f.value.Interface())
 		switch v := f.value.Interface().(type) {
 		case []string:
+			words = append(words, v...)
+			continue
+		case Pairs:
 			words = append(words, v...)
 			continue
 		case *furl.Seq:

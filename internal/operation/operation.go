@@ -47,6 +47,7 @@ type Operation struct {
 	Name    string
 	Command string   // words of the command after "furl", if not the name
 	Path    string   // the end of the path in the API, if not the name
+	Slash   string   // the slash command, if not the command
 	Aliases []string // other names of the command
 	Short   string   // what it does, in a few words
 	Long    string   // what it does, in sentences, for people and for the model
@@ -118,6 +119,7 @@ func invalid(text string) error { return Invalid{errors.New(text)} }
 // define makes an operation with an input of type In.
 func define[In any](o Operation, do func(*Call, *In) (*Result, error)) *Operation {
 	o.Command, o.Path = cmp.Or(o.Command, o.Name), cmp.Or(o.Path, o.Name)
+	o.Slash = cmp.Or(o.Slash, o.Command)
 	o.input = func() any { return new(In) }
 	o.do = func(c *Call, in any) (*Result, error) { return do(c, in.(*In)) }
 	return &o
@@ -147,7 +149,7 @@ func Named(name string) *Operation {
 // All returns the table.
 func All() []*Operation { return slices.Clone(all) }
 
-var all = []*Operation{pin, unpin, prefer, hide, restore, compact, reduce, approve, refuse, edit, rewind, fork, deletes}
+var all = []*Operation{pin, unpin, prefer, hide, restore, compact, reduce, approve, refuse, edit, rewind, fork, set, deletes}
 
 // preview is the part of an input that asks what an operation would do.
 type preview struct {

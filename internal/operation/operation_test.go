@@ -2,10 +2,12 @@ package operation_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,7 +81,7 @@ func cell(o *operation.Operation, s operation.Surface) string {
 	case s == operation.API:
 		return "`POST …/" + o.Path + "` `" + o.InJSON() + "`"
 	case s == operation.Chat:
-		return "`/" + o.Command + "`"
+		return "`/" + o.Slash + "`"
 	case s == operation.Model:
 		return "`memory_" + o.Name + "`"
 	}
@@ -391,6 +393,7 @@ func TestWords(t *testing.T) {
 	for _, in := range []any{
 		&operation.HideInput{Blocks: blocks("3", "5-7"), Steps: true}, &operation.HideInput{Again: 57}, &operation.RewindInput{Record: new(furl.Seq(0))},
 		&operation.ForkInput{Record: new(furl.Seq(9)), Title: "two words"}, &operation.ReduceInput{Policy: "auto"}, &operation.RestoreInput{Handles: []string{"57"}},
+		&operation.SetInput{Pairs: []string{"policy=", "title=two words"}}, &operation.CompactInput{Handles: []string{"40-120"}, Focus: "the tests"},
 	} {
 		var read any
 		switch in.(type) {
@@ -402,6 +405,10 @@ func TestWords(t *testing.T) {
 			read = new(operation.ForkInput)
 		case *operation.ReduceInput:
 			read = new(operation.ReduceInput)
+		case *operation.SetInput:
+			read = new(operation.SetInput)
+		case *operation.CompactInput:
+			read = new(operation.CompactInput)
 		case *operation.RestoreInput:
 			read = new(operation.RestoreInput)
 		}
@@ -421,6 +428,52 @@ func TestWords(t *testing.T) {
 }
 
 func blocks(handles ...string) operation.Blocks { return operation.Blocks{Handles: handles} }
+
+// What is set is undone by the former values, and a preview or an invalid value changes nothing.
+func TestSet(t *testing.T) {
+	c := opened(t)
+	o := operation.Named("set")
+	values := func() string { return fmt.Sprint(c.Session.Settings()) }
+	before := values()
+	in := &operation.SetInput{Pairs: []string{"policy=rolling", "context_limit=30000", "pinned=furl:3", "title=two words"}}
+	preview := *c
+	preview.Preview = true
+	done, err := o.Do(&preview, in)
+	if err != nil || values() != before || !slices.Contains(done.Notes, "context_limit = 30000, was 50000 (configuration)") {
+		t.Fatalf("a preview: %v %+v", err, done)
+	}
+	for _, wrong := range []string{"polcy=auto", "policy=fast", "context_limit=many", "rolling"} {
+		if _, err := o.Do(c, &operation.SetInput{Pairs: []string{"title=x", wrong}}); !errors.As(err, new(operation.Invalid)) || values() != before {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+	if done, err = o.Do(c, in); err != nil || values() == before {
+		t.Fatal(err)
+	}
+	if again, err := o.Do(c, in); err != nil || again.Nothing == "" {
+		t.Errorf("again: %v %+v", err, again)
+	}
+	data, err := json.Marshal(done.Undo.Input)
+	back := &operation.SetInput{}
+	if err == nil {
+		err = json.Unmarshal(data, back)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Do(c, back); err != nil || values() != before {
+		t.Errorf("after the undo by %s: %v\n%s\nbefore\n%s", data, err, values(), before)
+	}
+	for text, want := range map[string]string{
+		`{"rolling_context":true,"context_threshold":0.7,"title":null,"dry_run":true}`: "context_threshold=0.7 rolling_context=on title=",
+		`{"policy":{}}`: "", `{"dry_run":1}`: "", `[]`: "",
+	} {
+		in := &operation.SetInput{}
+		if err := json.Unmarshal([]byte(text), in); (err != nil) != (want == "") || err == nil && (strings.Join(in.Pairs, " ") != want || !in.DryRun) {
+			t.Errorf("%s: %v %+v", text, err, in)
+		}
+	}
+}
 
 // view is what the model sees.
 func view(c *operation.Call) string {

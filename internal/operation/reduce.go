@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/visible"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 )
 
@@ -96,4 +98,45 @@ func whyNothing(done *session.Reduction) string {
 		return fmt.Sprintf("there is nothing to hide; the context has about %s", Tokens(done.Before))
 	}
 	return strings.Join(skipped, "; ")
+}
+
+// Planned says what a stage of a policy hides, or would hide.
+func Planned(p *policy.Planned, preview bool) string {
+	verb := "hid"
+	if preview {
+		verb = "would hide"
+	}
+	what, reason := hidden(len(p.Messages), p.Blocks), visible.Line(p.Reason)
+	if counted, ok := strings.CutPrefix(reason, "hid "); ok { // the reason has its own counts
+		what, reason, _ = strings.Cut(counted, ": ")
+	}
+	text := fmt.Sprintf("%s %s %s: %s → %s tokens.", visible.Line(p.Stage), verb, what, numbers.Thousands(p.Before), numbers.Thousands(p.After))
+	if reason != "" {
+		text += " " + Sentence(reason)
+	}
+	return text
+}
+
+// hidden counts what a reduction hides.
+func hidden(messages, blocks int) string {
+	var what []string
+	if messages > 0 {
+		what = append(what, numbers.Count(messages, "message"))
+	}
+	if blocks > 0 {
+		what = append(what, numbers.Count(blocks, "block"))
+	}
+	return strings.Join(what, " and ")
+}
+
+// joined returns a text such as "reduction 3" or "reductions 3 and 7".
+func joined(what string, seqs []furl.Seq) string {
+	words := make([]string, len(seqs))
+	for i, s := range seqs {
+		words[i] = fmt.Sprint(s)
+	}
+	if len(words) == 1 {
+		return what + " " + words[0]
+	}
+	return what + "s " + strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/operation"
-	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 )
@@ -50,26 +49,16 @@ func doSettings(v *visit) (*outcome, error) {
 	if err := v.r.ParseForm(); err != nil {
 		return nil, badRequest("invalid form: %v", err)
 	}
-	var pairs, undo, said []string
+	in := &operation.SetInput{}
 	for _, f := range v.settingFields() {
-		posted, ok := v.r.PostForm[f.Name]
-		if !ok || posted[0] == f.Own {
-			continue
+		if posted, ok := v.r.PostForm[f.Name]; ok && posted[0] != f.Own {
+			in.Pairs = append(in.Pairs, f.Name+"="+posted[0])
 		}
-		pairs, undo = append(pairs, f.Name, posted[0]), append(undo, f.Name, f.Own)
-		value := posted[0]
-		if value == "" {
-			value = "as configured"
-		}
-		said = append(said, f.Label()+": "+visible.Line(value))
 	}
-	if len(pairs) == 0 {
+	if len(in.Pairs) == 0 {
 		return &outcome{Text: "Nothing was changed."}, nil
 	}
-	if err := v.s.Set(v.r.Context(), pairs[0], pairs[1], pairs[2:]...); err != nil {
-		return nil, err
-	}
-	return &outcome{Text: "Saved. " + strings.Join(said, "; ") + ".", Undo: v.button("settings", "Undo", undo...)}, nil
+	return v.do("set", in, "")
 }
 
 // isOwn reports whether the session can be rewound here: the clients of others send their

@@ -327,13 +327,13 @@ func TestActSettings(t *testing.T) {
 	a := newActing(t, "Claude Code")
 	has(t, a.ask("settings"), "Settings of this session", "What is hidden stays hidden", "context limit", "ask first")
 	has(t, a.done("settings", "policy", "", "title", ""), "Nothing was changed.")
-	has(t, a.undo("settings", "policy", "rolling", "title", "A <b>title</b>", "context_limit", "64000"), "Saved.")
+	has(t, a.undo("settings", "policy", "rolling", "title", "A <b>title</b>", "context_limit", "64000"), "Set policy, ")
 	for _, set := range a.s.Settings() {
 		if set.From == "session" {
 			t.Errorf("the undo has left %s = %s", set.Name, set.Value)
 		}
 	}
-	has(t, a.done("settings", "context_limit", "64000"), "context limit: 64000")
+	has(t, a.done("settings", "context_limit", "64000"), "context_limit = 64000, was ")
 	if got := a.s.Context("").Limit; got != 64_000 {
 		t.Errorf("the window has %d tokens", got)
 	}

@@ -56,7 +56,7 @@ func Slashes() []slash {
 		{chat.Command{Name: "new", Short: "Start a new session"}, (*conversation).startNew},
 		{chat.Command{Name: "resume", Usage: "[SESSION]", Short: "Continue another session"}, (*conversation).resume},
 		{chat.Command{Name: "model", Usage: "[NAME]", Short: "Choose the model"}, (*conversation).chooseModel},
-		{chat.Command{Name: "settings", Usage: "[KEY=VALUE]...", Short: "Change or list the session's settings"}, furlCommand("set")},
+		{chat.Command{Name: "settings", Usage: "[KEY=VALUE]...", Short: "Change or list the session's settings"}, (*conversation).settings},
 		{chat.Command{Name: "tools", Short: "List the tools of the model"}, (*conversation).listTools},
 		{chat.Command{Name: "export", Usage: "[FILE]", Short: "Export the session to a file"}, (*conversation).export},
 		{chat.Command{Name: "help", Short: "List the commands"}, (*conversation).help},
@@ -160,7 +160,7 @@ func furlCommand(name string) func(*conversation, *slashRun) chat.Reply {
 // operated is the slash command of an operation.
 func operated(name string) slash {
 	o := operation.Named(name)
-	return slash{chat.Command{Name: o.Name, Usage: o.Usage(), Short: o.Short}, func(c *conversation, x *slashRun) chat.Reply {
+	return slash{chat.Command{Name: o.Slash, Usage: o.Usage(), Short: o.Short}, func(c *conversation, x *slashRun) chat.Reply {
 		in := o.Input()
 		flags := pflag.NewFlagSet(o.Name, pflag.ContinueOnError)
 		flags.SetOutput(io.Discard)
@@ -170,7 +170,7 @@ func operated(name string) slash {
 			err = operation.Arguments(in, flags.Args())
 		}
 		if err != nil {
-			return chat.Reply{Err: fmt.Errorf("%w; the form is /%s", err, strings.TrimSpace(o.Name+" "+o.Usage()))}
+			return chat.Reply{Err: fmt.Errorf("%w; the form is /%s", err, strings.TrimSpace(o.Slash+" "+o.Usage()))}
 		}
 		return c.operate(x, o, in)
 	}}
@@ -181,7 +181,7 @@ func (c *conversation) operate(x *slashRun, o *operation.Operation, in any) chat
 	call := &operation.Call{Context: x, Sessions: c.all, Session: c.session(), Compactor: chatCompactor{a: c.agent()}}
 	done, err := o.Do(call, in)
 	if wrong, ok := errors.AsType[operation.Invalid](err); ok {
-		return chat.Reply{Err: fmt.Errorf("%w; the form is /%s", wrong, strings.TrimSpace(o.Name+" "+o.Usage()))}
+		return chat.Reply{Err: fmt.Errorf("%w; the form is /%s", wrong, strings.TrimSpace(o.Slash+" "+o.Usage()))}
 	}
 	if err != nil {
 		return chat.Reply{Err: err}
@@ -193,7 +193,7 @@ func (c *conversation) operate(x *slashRun, o *operation.Operation, in any) chat
 func chatText(call *operation.Call, done *operation.Result) string {
 	lines := storecmd.ResultLines(call, done)
 	if done.Undo != nil && !call.Preview {
-		lines = append(lines, "To undo this: /"+storecmd.TypedCommand(done.Undo, ""))
+		lines = append(lines, "To undo this: /"+storecmd.TypedCommand(operation.Named(done.Undo.Operation).Slash, done.Undo, ""))
 	}
 	return cmdline.Printable(strings.Join(lines, "\n"))
 }
@@ -209,7 +209,6 @@ func needs(what string, run func(*conversation, *slashRun) chat.Reply) func(*con
 }
 
 func (c *conversation) rolling(x *slashRun) chat.Reply {
-	id := string(c.session().ID())
 	switch x.text {
 	case "":
 		for _, s := range c.session().Settings() {
@@ -218,12 +217,21 @@ func (c *conversation) rolling(x *slashRun) chat.Reply {
 			}
 		}
 	case "on", "off":
-		if r := c.furl(x, "set", id, "rolling_context="+x.text); r.Err != nil {
-			return r
-		}
-		return chat.Reply{Text: "Rolling context is " + x.text + "."}
+		return c.set(x, "rolling_context="+x.text)
 	}
 	return chat.Reply{Err: fmt.Errorf("invalid value %q: expected on or off", x.text)}
+}
+
+// set changes settings of the session.
+func (c *conversation) set(x *slashRun, pairs ...string) chat.Reply {
+	return c.operate(x, operation.Named("set"), &operation.SetInput{Pairs: pairs})
+}
+
+func (c *conversation) settings(x *slashRun) chat.Reply {
+	if len(x.args) == 0 {
+		return furlCommand("set")(c, x)
+	}
+	return operated("set").run(c, x)
 }
 
 func onOrOff(value string) string {
@@ -234,7 +242,7 @@ func onOrOff(value string) string {
 }
 
 func (c *conversation) policy(x *slashRun) chat.Reply {
-	name, id := x.text, string(c.session().ID())
+	name := x.text
 	if name == "" {
 		now := ""
 		for _, s := range c.session().Settings() {
@@ -247,7 +255,7 @@ func (c *conversation) policy(x *slashRun) chat.Reply {
 			return chat.Reply{Text: "The policy is " + cmdline.Printable(now) + ". /policy NAME changes it: " + strings.Join(c.policyNames(), ", ") + "."}
 		}
 	}
-	return c.furl(x, "set", id, "policy="+name)
+	return c.set(x, "policy="+name)
 }
 
 // choose asks the user for one of several names.

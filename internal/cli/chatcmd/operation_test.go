@@ -61,6 +61,7 @@ var operatedCases = map[string]operatedCase{
 	"reduce":  {"--policy rolling-mask-5", `{"policy":"rolling-mask-5"}`, []string{"reduce", "policy", "rolling-mask-5"}, "", false},
 	"rewind":  {"5", `{"record":5}`, []string{"rewind", "at", "5"}, "", false},
 	"fork":    {"5", `{"at":5}`, []string{"fork", "at", "5"}, "", false},
+	"set":     {"policy=rolling title=Mine", `{"policy":"rolling","title":"Mine"}`, []string{"settings", "policy", "rolling", "title", "Mine"}, "", false},
 	"delete":  {"", `{}`, []string{"delete"}, "", true},
 
 	"approve":      {"", `{}`, []string{"approve"}, "", false},
@@ -285,7 +286,7 @@ func stateOf(t *testing.T, place string, tenant furl.Tenant) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&b, "session, fork of %q\n", info.ForkOf)
+			fmt.Fprintf(&b, "session, fork of %q, policy %q, title %q, settings %v\n", info.ForkOf, info.Policy, info.Title, info.Settings)
 			if w := s.WaitingSummary(); w != nil {
 				fmt.Fprintf(&b, "waiting: %s\n", w.Summary)
 			}
@@ -339,7 +340,7 @@ func operateOn(t *testing.T, on operation.Surface, o *operation.Operation, c *op
 			t.Fatal(r.Err)
 		}
 		edit := &chatcmd.Asked{Answers: []chat.Answer{{Text: "They read files, and more."}}}
-		reply := conv.Command(t.Context(), edit.Ask, strings.TrimSpace("/"+o.Command+" "+c.line), 80)
+		reply := conv.Command(t.Context(), edit.Ask, strings.TrimSpace("/"+o.Slash+" "+c.line), 80)
 		said, err = reply.Text, reply.Err
 		if reply.Events != nil {
 			for _, failed := range reply.Events {

@@ -114,7 +114,7 @@ func printResult(w io.Writer, c *operation.Call, r *operation.Result) {
 		fmt.Fprintln(w, cmdline.Printable(line))
 	}
 	if r.Undo != nil && !c.Preview {
-		fmt.Fprintln(w, "To undo this: furl "+cmdline.Printable(TypedCommand(r.Undo, string(c.Session.ID()))))
+		fmt.Fprintln(w, "To undo this: furl "+cmdline.Printable(TypedCommand(operation.Named(r.Undo.Operation).Command, r.Undo, string(c.Session.ID()))))
 	}
 }
 
@@ -128,9 +128,10 @@ func ResultLines(c *operation.Call, r *operation.Result) []string {
 	return lines
 }
 
-// TypedCommand returns an operation as typed, with the session if there is one.
-func TypedCommand(u *operation.Undo, id string) string {
-	words := []string{operation.Named(u.Operation).Command}
+// TypedCommand returns an operation as typed, with the session if there is one. name is that
+// of the command.
+func TypedCommand(name string, u *operation.Undo, id string) string {
+	words := []string{name}
 	if id != "" {
 		words = append(words, id)
 	}

@@ -1,7 +1,6 @@
 package storecmd
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,19 +8,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/session"
 )
 
 // SetCommand returns furl set.
 func SetCommand(p cmdline.Program) *cobra.Command {
 	f := cmdline.NewStoreFlags(p)
+	var dry bool
 	cmd := &cobra.Command{
 		Use:   "set SESSION [KEY=VALUE]...",
-		Short: "Change or list the settings of a session",
-		Long: `Changes settings of a session: all that are given, or none. They are stored with
-the session, override the configuration for it, and apply from its next request
-on, whatever runs the session. A running gateway notices a change within a second.
-KEY= removes the session's own value. Without KEY=VALUE, lists all settings, their
+		Short: operation.Named("set").Short,
+		Long: operation.Named("set").Long + ` Without KEY=VALUE, lists all settings, their
 values, and where these come from: the session, the configuration, or the default.`,
 		Example: `  furl set latest
   furl set latest policy=rolling context_threshold=0.7
@@ -35,61 +33,30 @@ values, and where these come from: the session, the configuration, or the defaul
 		},
 		ValidArgsFunction: completeSettings(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			var pairs []string
-			for _, arg := range args[1:] {
-				key, value, ok := strings.Cut(arg, "=")
-				if !ok || key == "" {
-					return cmdline.BadUsage("invalid setting %q: expected KEY=VALUE, such as rolling_context=on", arg)
-				}
-				pairs = append(pairs, key, value)
+			in := &operation.SetInput{Pairs: args[1:]}
+			if in.DryRun = dry; len(in.Pairs) > 0 {
+				return operate(&f, cmd, operation.Named("set"), args[0], in)
 			}
 			t, err := f.Target(cmd, args[0], "")
 			if err != nil {
 				return err
 			}
 			defer t.Close(&err)
-			if len(pairs) > 0 {
-				if err := t.OnlyStored(cmd); err != nil {
-					return err
-				}
-				if err := t.Set(cmd.Context(), pairs[0], pairs[1], pairs[2:]...); err != nil {
-					if errors.Is(err, session.ErrInvalid) {
-						return cmdline.AsUsage(err)
-					}
-					return err
-				}
-			}
 			all := t.SettingsFor(t.ChatModel)
 			if f.Json {
 				return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"session": t.ID(), "settings": all})
 			}
-			printSettings(cmd.OutOrStdout(), all, pairs)
+			printSettings(cmd.OutOrStdout(), all)
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the effect, change nothing")
 	f.Add(cmd)
 	return cmd
 }
 
-// printSettings prints the settings of the pairs, all if there are none.
-func printSettings(w io.Writer, all []session.Setting, pairs []string) {
-	changed := make(map[string]bool)
-	for i := 0; i < len(pairs); i += 2 {
-		changed[pairs[i]] = true
-	}
-	if len(pairs) > 0 {
-		for _, s := range all {
-			if !changed[s.Name] {
-				continue
-			}
-			from := ""
-			if s.From != "session" {
-				from = " (" + s.From + ")"
-			}
-			fmt.Fprintf(w, "%s = %s%s\n", s.Name, settingText(s), from)
-		}
-		return
-	}
+// printSettings prints settings as a table.
+func printSettings(w io.Writer, all []session.Setting) {
 	t := cmdline.NewTable(w, cmdline.Text("setting"), cmdline.Text("value"), cmdline.Text("from"), cmdline.Text(""))
 	for _, s := range all {
 		t.Add(s.Name, cmdline.Truncate(settingText(s), 40), s.From, s.About)
