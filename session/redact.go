@@ -68,6 +68,8 @@ type RedactionReport struct {
 	Samples []RedactionSample
 	// Requests is how many requests can no longer be rebuilt byte for byte.
 	Requests int
+	// Copies is how many files outside of the store were removed (Options.Redacted).
+	Copies int
 }
 
 // RedactionSample is one replaced text.
@@ -125,6 +127,26 @@ func Redact(ctx context.Context, store storage.Store, key furl.SessionKey, r Red
 			return nil, fmt.Errorf("redact session %s: %w", key.Session, err)
 		}
 	}
+}
+
+// Redact is the function Redact for a session of the tenant. It also removes the secrets from
+// what the program keeps outside of the store (Options.Redacted), and evicts the session from
+// memory. After an error of Options.Redacted, the report is that of the store.
+func (a *Sessions) Redact(ctx context.Context, id furl.SessionID, r Redaction) (*RedactionReport, error) {
+	key := furl.SessionKey{Tenant: a.Tenant(), Session: id}
+	report, err := Redact(ctx, a.Store(), key, r)
+	if err != nil {
+		return nil, err
+	}
+	if !r.DryRun {
+		a.open.For(key.Tenant).Deleted(id) // it is read again
+	}
+	if redacted := a.Options().Redacted; redacted != nil {
+		if report.Copies, err = redacted(key, &r); err != nil {
+			return report, fmt.Errorf("redact what is kept of session %s outside of the store: %w", id, err)
+		}
+	}
+	return report, nil
 }
 
 func (r *RedactionReport) add(o *RedactionReport) {

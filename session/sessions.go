@@ -70,6 +70,11 @@ type Options struct {
 	// that the program deletes what it keeps of the session outside of the store. Its error
 	// is one of Delete or Retain. Configure does not change it.
 	Deleted func(furl.SessionKey) error
+	// Redacted, if not nil, is called for each session that Redact has redacted, or would
+	// with DryRun, so that the program removes the secrets from what it keeps of the session
+	// outside of the store. It returns how many files it has removed, or would. Configure
+	// does not change it.
+	Redacted func(furl.SessionKey, *Redaction) (removed int, err error)
 	// Refuse makes it an error if a request cannot be recorded or planned. If
 	// false, the request is sent unchanged; see package furlhttp.
 	Refuse bool

@@ -50,6 +50,8 @@ func Flags(set *pflag.FlagSet, in any) {
 			set.BoolVar(to, name, *to, help)
 		case *string:
 			set.StringVar(to, name, *to, help)
+		case *[]string:
+			set.StringArrayVar(to, name, *to, help)
 		case *furl.Seq:
 			set.Uint64Var((*uint64)(to), name, uint64(*to), help)
 			set.Lookup(name).DefValue = "0"

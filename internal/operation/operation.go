@@ -149,7 +149,7 @@ func Named(name string) *Operation {
 // All returns the table.
 func All() []*Operation { return slices.Clone(all) }
 
-var all = []*Operation{pin, unpin, prefer, hide, restore, compact, reduce, approve, refuse, edit, rewind, fork, set, deletes}
+var all = []*Operation{pin, unpin, prefer, hide, restore, compact, reduce, approve, refuse, edit, rewind, fork, set, redact, deletes}
 
 // preview is the part of an input that asks what an operation would do.
 type preview struct {

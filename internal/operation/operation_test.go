@@ -475,6 +475,64 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// A preview of a redaction shows where secrets are and no secret; the redaction removes them from
+// the store, from memory and from what the program keeps, and is not undone.
+func TestRedact(t *testing.T) {
+	const secret = "sk-ant-REDACTME0123456789abcdefghij"
+	kept := 1
+	all, _ := sessiontest.Open(t, session.Options{Redacted: func(_ furl.SessionKey, r *session.Redaction) (int, error) {
+		if !r.DryRun {
+			defer func() { kept = 0 }()
+		}
+		return kept, nil
+	}})
+	s := all.Create(storage.Meta{Client: "furl chat", Model: "claude-sonnet-4-5"})
+	list := sessiontest.Steps(t, 3, 400)
+	list[2] = sessiontest.Message(t, furl.RoleUser, sessiontest.Result(list[2].Blocks[0].ID, "the key is "+secret))
+	sessiontest.AppendAll(t, s, list)
+	c := &operation.Call{Context: t.Context(), Sessions: all, Session: s}
+	o := operation.Named("redact")
+	said := func(r *operation.Result) string {
+		data, err := r.JSON(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(append(r.Notes, r.Text(c.Preview), string(data)), "\n")
+	}
+	c.Preview = true
+	done, err := o.Do(c, &operation.RedactInput{})
+	if err != nil || !strings.Contains(said(done), "Would redact 1 text in session ") || !strings.Contains(said(done), "record 3: sk-a… (35 bytes)") || strings.Contains(said(done), "REDACTME") {
+		t.Fatal(err, said(done))
+	}
+	if !strings.Contains(fmt.Sprint(view(c)), secret) || kept != 1 {
+		t.Error("a preview changes something")
+	}
+	c.Preview = false
+	done, err = o.Do(c, &operation.RedactInput{})
+	if err != nil || done.Undo != nil || strings.Contains(said(done), "REDACTME") || !strings.Contains(said(done), "changed: 1.") {
+		t.Fatal(err, said(done))
+	}
+	if c.Session, err = all.Open(t.Context(), s.ID()); err != nil || strings.Contains(view(c), secret) || !strings.Contains(view(c), session.Redacted) || kept != 0 {
+		t.Errorf("after it: %v\n%s", err, view(c))
+	}
+	if again, err := o.Do(c, &operation.RedactInput{}); err != nil || again.Nothing == "" {
+		t.Errorf("again: %v %+v", err, again)
+	}
+	if block, err := o.Do(c, &operation.RedactInput{Handles: []string{"4-5", "furl:2.0"}}); err != nil || block.Nothing != "" {
+		t.Errorf("blocks: %v %+v", err, block)
+	}
+	for _, in := range []*operation.RedactInput{
+		{Patterns: []string{"("}}, {Patterns: []string{"x*"}}, {Patterns: []string{strings.Repeat("x", 10_001)}}, {Patterns: make([]string, 101)}, {Handles: []string{"x"}}, {Handles: []string{"1-20000"}},
+	} {
+		if _, err := o.Do(c, in); !errors.As(err, new(operation.Invalid)) {
+			t.Errorf("%.50v: %v", in, err)
+		}
+	}
+	if _, err := o.Do(c, &operation.RedactInput{Handles: []string{"999"}}); !errors.As(err, new(*operation.UnknownBlock)) {
+		t.Errorf("an unknown record: %v", err)
+	}
+}
+
 // view is what the model sees.
 func view(c *operation.Call) string {
 	var b strings.Builder

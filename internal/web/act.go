@@ -48,6 +48,7 @@ func actions() map[string]action {
 		"branches": {askBranches, nil},
 		"fork":     {askFork, doFork},
 		"rewind":   {askRewind, doRewind},
+		"redact":   {askRedact, doRedact},
 		"delete":   {askDelete, doDelete},
 	}
 }

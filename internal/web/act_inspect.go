@@ -54,6 +54,9 @@ func (m *moment) blockActs(at string, pos furl.Pos, seen *operation.Seen, on boo
 			list = append(list, m.actOn("pin", "Pin…", "p", "at", at), m.actOn("prefer", "Prefer…", "", "at", at))
 		}
 	}
+	if m.isNow() {
+		list = append(list, m.actOn("redact", "Redact…", "", "at", at))
+	}
 	return append(list, m.actOn("fork", "Fork here…", "", "at", seq), m.actOn("rewind", "Continue from here…", "", "at", seq))
 }
 

@@ -194,6 +194,51 @@ func (v *visit) branches(log *furl.Log) []*branch {
 	return list[:1]
 }
 
+// redactInput reads the form of redact.
+func (v *visit) redactInput() (*operation.RedactInput, error) {
+	if err := v.r.ParseForm(); err != nil {
+		return nil, badRequest("invalid form: %v", err)
+	}
+	in := &operation.RedactInput{Handles: v.r.Form["at"]}
+	if pattern := v.r.Form.Get("pattern"); pattern != "" {
+		in.Patterns = []string{pattern}
+	}
+	return in, nil
+}
+
+func askRedact(v *visit) (*panel, error) {
+	in, err := v.redactInput()
+	if err != nil {
+		return nil, err
+	}
+	params := query(&operation.Blocks{Handles: in.Handles})
+	if len(in.Patterns) > 0 {
+		params = append(params, "pattern", in.Patterns[0])
+	}
+	out, err := v.ask("redact", in, "", "Redact permanently", params...)
+	if err == nil {
+		out.Danger = true
+		if len(in.Handles) == 0 {
+			out.Choose = &input{"pattern", "Search for", "a regular expression, such as password=\\S+ (default common credentials)", strings.Join(in.Patterns, "")}
+		}
+	}
+	return out, err
+}
+
+func doRedact(v *visit) (*outcome, error) {
+	in, err := v.redactInput()
+	if err != nil {
+		return nil, err
+	}
+	out, err := v.do("redact", in, "")
+	if err != nil {
+		return nil, err
+	}
+	v.p.forget(v.s.Info().SessionKey)
+	out.NoUndo, out.Reload = "This cannot be undone.", true
+	return out, nil
+}
+
 func askDelete(v *visit) (*panel, error) {
 	out, err := v.ask("delete", &operation.DeleteInput{}, "", "Delete permanently")
 	if err == nil {
@@ -226,7 +271,7 @@ type sessionActs struct {
 func (v *visit) acts(shown furl.Seq) *sessionActs {
 	out := &sessionActs{Buttons: []button{
 		*v.button("reduce", "Reduce…"), *v.button("compact", "Compact…"), *v.button("branches", "Branches"),
-		*v.button("settings", "Settings"), *v.button("delete", "Delete…"),
+		*v.button("settings", "Settings"), *v.button("redact", "Redact…"), *v.button("delete", "Delete…"),
 	}}
 	if w := v.s.WaitingSummary(); w != nil {
 		out.Waiting = w

@@ -397,6 +397,23 @@ func TestActFork(t *testing.T) {
 	}
 }
 
+func TestActRedact(t *testing.T) {
+	a := newActing(t, "Claude Code")
+	has(t, a.ask("redact"), "No secrets found.", "Search for")
+	text := a.ask(`redact?pattern=marker_1%5Cb`)
+	has(t, text, "Redact ", "record ", "record 5: m… (8 bytes)", "This cannot be undone", "Redact permanently", "forks and all others")
+	before := a.s.Info().Records
+	has(t, a.done("redact", "pattern", `marker_1\b`), "Redacted ", "This cannot be undone.")
+	s, err := a.all.Open(t.Context(), a.s.ID())
+	if err != nil || s.Info().Records != before+1 || len(s.Info().Redactions) != 1 {
+		t.Errorf("%v, redactions %+v", err, s.Info().Redactions)
+	}
+	has(t, a.ask(`redact?pattern=marker_1%5Cb`), "No secrets found.")
+	if status, _ := a.do("redact", "pattern", "("); status != http.StatusBadRequest {
+		t.Errorf("an invalid pattern: status %d", status)
+	}
+}
+
 func TestActDelete(t *testing.T) {
 	a := newActing(t, "Claude Code")
 	has(t, a.ask("delete"), "61 messages and all originals", "kB", "This cannot be undone", "Delete permanently")
@@ -471,6 +488,11 @@ func TestActCompact(t *testing.T) {
 
 	c.key = true
 	has(t, a.ask("compact"), "written now by claude-haiku-4-5, with the key of summaries.key_env", "one request to claude-haiku-4-5 of about ", ": up to ")
+	has(t, a.ask("compact?at=4-9,+12"), "Compact 4-9, 12", "replaces 8 messages", "Only these messages", "Preview")
+	has(t, a.ask("compact?at=1"), "cannot be hidden", "Only these messages")
+	if status, _ := get(t, a.url+"/act/compact?at=x"); status != http.StatusBadRequest {
+		t.Errorf("an invalid range: status %d", status)
+	}
 	c.failed = errors.New("provider refused the request: status 401, authentication_error")
 	a.refused("No summary was written: provider refused the request: status 401", "compact")
 	c.failed = nil

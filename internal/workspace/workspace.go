@@ -194,7 +194,7 @@ func VectorsOf(store storage.Store, c *config.Config) (*recall.Vectors, error) {
 
 // SessionOptions returns the session options of a configuration.
 func (w *Workspace) SessionOptions(c *config.Config, file string) (*session.Options, error) {
-	o := &session.Options{Policy: c.Policy, Policies: c.SetByModel(), Settings: c.Settings(), AskFirst: c.AskFirst, Commands: c.Gateway.Commands, Reported: reported(c), Deleted: DeleteCopies}
+	o := &session.Options{Policy: c.Policy, Policies: c.SetByModel(), Settings: c.Settings(), AskFirst: c.AskFirst, Commands: c.Gateway.Commands, Reported: reported(c), Deleted: DeleteCopies, Redacted: RedactCopies}
 	if c.Catalog != "" {
 		name := c.Catalog
 		if !filepath.IsAbs(name) { // relative to the configuration file

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -62,6 +63,7 @@ var operatedCases = map[string]operatedCase{
 	"rewind":  {"5", `{"record":5}`, []string{"rewind", "at", "5"}, "", false},
 	"fork":    {"5", `{"at":5}`, []string{"fork", "at", "5"}, "", false},
 	"set":     {"policy=rolling title=Mine", `{"policy":"rolling","title":"Mine"}`, []string{"settings", "policy", "rolling", "title", "Mine"}, "", false},
+	"redact":  {"--pattern marker_1\\b", `{"patterns":["marker_1\\b"]}`, []string{"redact", "pattern", "marker_1\\b"}, "", true},
 	"delete":  {"", `{}`, []string{"delete"}, "", true},
 
 	"approve":      {"", `{}`, []string{"approve"}, "", false},
@@ -118,7 +120,7 @@ func TestOperationsOnAllSurfaces(t *testing.T) {
 	}
 }
 
-// A session under legal hold is deleted on no surface.
+// A session under legal hold is deleted and redacted on no surface.
 func TestHeldOnAllSurfaces(t *testing.T) {
 	folder := t.TempDir()
 	provideSummaries(t)
@@ -132,7 +134,7 @@ func TestHeldOnAllSurfaces(t *testing.T) {
 	})
 	before := stateOf(t, prepared, "")
 	for _, o := range operation.All() {
-		if o.Audit != operation.Delete {
+		if o.Audit != operation.Delete && o.Name != "redact" {
 			continue
 		}
 		c := operatedCases[o.Name]
@@ -286,7 +288,9 @@ func stateOf(t *testing.T, place string, tenant furl.Tenant) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&b, "session, fork of %q, policy %q, title %q, settings %v\n", info.ForkOf, info.Policy, info.Title, info.Settings)
+			own := maps.Clone(info.Settings)
+			delete(own, "recall_tools") // of the chat
+			fmt.Fprintf(&b, "session, fork of %q, policy %q, title %q, settings %v\n", info.ForkOf, info.Policy, info.Title, own)
 			if w := s.WaitingSummary(); w != nil {
 				fmt.Fprintf(&b, "waiting: %s\n", w.Summary)
 			}

@@ -3,9 +3,6 @@ package storecmd
 import (
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +10,7 @@ import (
 	"github.com/furlhq/furl/encrypted"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/sessionjson"
 	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/internal/workspace"
@@ -45,26 +43,11 @@ Sessions under legal hold (furl hold) are kept as they are: the command lists th
   furl redact 01jd5 --pattern 'password=\S+' --yes`,
 		ValidArgsFunction: cmdline.CompleteSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			r := session.Redaction{By: furl.Person, DryRun: true}
-			for _, p := range patterns {
-				re, err := regexp.Compile(p)
-				if err != nil {
-					return cmdline.BadUsage("--pattern %q: %w", p, err)
-				}
-				if re.MatchString("") {
-					return cmdline.BadUsage("--pattern %q matches the empty text: expected a pattern of the secret", p)
-				}
-				r.Patterns = append(r.Patterns, re)
-			}
-			for _, word := range args[min(1, len(args)):] {
-				pos, err := parseBlock(word)
-				if err != nil {
-					return err
-				}
-				r.Blocks = append(r.Blocks, pos)
-			}
-			if len(r.Patterns) == 0 && len(r.Blocks) == 0 {
-				r.Patterns = session.Credentials()
+			in := &operation.RedactInput{Handles: args[min(1, len(args)):], Patterns: patterns}
+			in.DryRun = true
+			r, err := in.Redaction()
+			if err != nil {
+				return operationError(cmd, err)
 			}
 			store, err := f.Existing(cmd.Context())
 			if err != nil {
@@ -115,20 +98,6 @@ Sessions under legal hold (furl hold) are kept as they are: the command lists th
 	return cmd
 }
 
-// parseBlock parses RECORD or RECORD.BLOCK.
-func parseBlock(word string) (furl.Pos, error) {
-	number, block, has := strings.Cut(word, ".")
-	seq, err := strconv.ParseUint(number, 10, 63)
-	pos := furl.Pos{Msg: furl.Seq(seq), Block: -1}
-	if err == nil && has {
-		pos.Block, err = strconv.Atoi(block)
-	}
-	if err != nil || seq == 0 || has && pos.Block < 0 {
-		return pos, cmdline.BadUsage("invalid block %q: expected RECORD.BLOCK, as furl show prints them", word)
-	}
-	return pos, nil
-}
-
 // redactable returns the sessions that a command names, all of the store or of the tenant
 // if it names none.
 func redactable(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store, args []string) (infos []storage.SessionInfo, err error) {
@@ -171,29 +140,22 @@ type redacted struct {
 
 // jsonRedacted is what was redacted in a session.
 type jsonRedacted struct {
-	Tenant   string         `json:"tenant"`
-	Session  furl.SessionID `json:"session"`
-	Records  []furl.Seq     `json:"records"`
-	Texts    int            `json:"texts"`
-	Bytes    int            `json:"bytes"`
-	Requests int            `json:"requests_removed"`
-	// Copies is how many copies of files that furl chat has changed were removed.
-	Copies  int          `json:"copies_removed"`
-	Samples []jsonSample `json:"samples"`
-}
-
-type jsonSample struct {
-	Record furl.Seq `json:"record,omitempty"`
-	Masked string   `json:"masked"`
+	Tenant  string         `json:"tenant"`
+	Session furl.SessionID `json:"session"`
+	operation.Redacted
 }
 
 // redactAll redacts sessions one after another. A session that cannot be redacted is an
 // error, and does not keep the others from being redacted.
 func redactAll(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store, infos []storage.SessionInfo, r session.Redaction, done *redacted) (failed error) {
 	done.Sessions, done.Unreadable = []jsonRedacted{}, 0
+	all, err := f.Sessions(store)
+	if err != nil {
+		return err
+	}
 	for _, info := range infos {
 		key := info.SessionKey
-		rep, err := session.Redact(cmd.Context(), store, key, r)
+		rep, err := all.For(key.Tenant).Redact(cmd.Context(), key.Session, r)
 		if missing, ok := errors.AsType[*encrypted.KeyError](err); ok && !missing.Destroyed.IsZero() {
 			done.Unreadable++
 			continue
@@ -202,19 +164,11 @@ func redactAll(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store, i
 			if failed = errors.Join(failed, err); cmd.Context().Err() != nil {
 				return failed
 			}
+		}
+		if rep == nil || rep.Found+rep.Copies == 0 {
 			continue
 		}
-		copies, err := workspace.RedactCopies(key, &r)
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("redact the copies of files of session %s: %w", key.Session, err))
-		}
-		if rep.Found+copies == 0 {
-			continue
-		}
-		j := jsonRedacted{Tenant: tenants.Word(key.Tenant), Session: key.Session, Records: rep.Records, Texts: rep.Found, Bytes: rep.Bytes, Requests: rep.Requests, Copies: copies}
-		for _, s := range rep.Samples {
-			j.Samples = append(j.Samples, jsonSample{s.Record, s.Masked})
-		}
+		j := jsonRedacted{tenants.Word(key.Tenant), key.Session, operation.RedactedOf(rep)}
 		done.Sessions = append(done.Sessions, j)
 		if r.DryRun {
 			continue
@@ -244,12 +198,8 @@ func printRedacted(f *cmdline.StoreFlags, cmd *cobra.Command, done *redacted, dr
 		if j.Copies > 0 {
 			fmt.Fprintf(out, "  copies of files that furl chat has changed: %d; without them, a rewind cannot restore the files\n", j.Copies)
 		}
-		for _, s := range j.Samples[:min(len(j.Samples), 20)] {
-			where := "metadata or request"
-			if s.Record != 0 {
-				where = fmt.Sprintf("record %d", s.Record)
-			}
-			fmt.Fprintf(out, "  %s: %s\n", where, cmdline.Printable(s.Masked))
+		for i := range j.Samples[:min(len(j.Samples), 20)] {
+			fmt.Fprintf(out, "  %s\n", cmdline.Printable(j.Samples[i].Where()))
 		}
 	}
 	if len(done.Sessions) == 0 {
