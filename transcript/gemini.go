@@ -36,6 +36,7 @@ func readGemini(in *input) ([]*Session, error) {
 			g.head(o)
 		}
 	}
+	g.ended()
 	return []*Session{g.session(in)}, nil
 }
 
@@ -43,11 +44,13 @@ type gemini struct {
 	id, title string
 	msgs      []geminiMessage
 	index     map[string]int           // message id → index in msgs
-	known     map[string]geminiMessage // by id, also those that are no longer in msgs
+	known     map[string]geminiMessage // by id
+	dropped   map[string]bool          // ids that the last record, if it was a whole chat, lacks
 }
 
 type geminiMessage struct {
-	line int
+	line   int
+	undone bool // it is no longer sent
 
 	ID        string          `json:"id"`
 	Timestamp string          `json:"timestamp"`
@@ -88,15 +91,56 @@ func (g *gemini) head(o object) {
 	}
 }
 
-// all reads the messages of a whole chat.
+// all reads the messages of a whole chat. Those of before that it lacks are no longer sent.
 func (g *gemini) all(in *input, line int, raw []byte) {
 	if objectOf(raw).kind("messages") != '[' {
 		return
 	}
+	was := g.msgs
 	g.msgs = nil
 	clear(g.index)
 	for _, m := range in.elements(raw, "messages") {
 		g.put(in, line, m)
+	}
+	g.dropped = g.undo(was)
+}
+
+// undo adds the messages of before that are not in the list, each after the message that it followed, as
+// undone. It returns the ids of those that were sent until now.
+func (g *gemini) undo(was []geminiMessage) map[string]bool {
+	after := make(map[string][]geminiMessage)
+	dropped := make(map[string]bool)
+	last := ""
+	for _, m := range was {
+		if _, ok := g.index[m.ID]; ok {
+			last = m.ID
+			continue
+		}
+		if !m.undone {
+			dropped[m.ID] = true
+		}
+		m.undone = true
+		after[last] = append(after[last], m)
+	}
+	if len(after) == 0 {
+		return nil
+	}
+	list := after[""]
+	for _, m := range g.msgs {
+		list = append(append(list, m), after[m.ID]...)
+	}
+	g.msgs = list
+	g.number()
+	return dropped
+}
+
+// number finds the messages that are sent again.
+func (g *gemini) number() {
+	clear(g.index)
+	for i := range g.msgs {
+		if !g.msgs[i].undone {
+			g.index[g.msgs[i].ID] = i
+		}
 	}
 }
 
@@ -110,6 +154,7 @@ func (g *gemini) put(in *input, line int, raw []byte) {
 		m.restore(g.known[m.ID])
 		g.known[m.ID] = m
 	}
+	g.dropped = nil
 	if i, ok := g.index[m.ID]; ok && m.ID != "" {
 		g.msgs[i] = m
 		return
@@ -130,16 +175,25 @@ func (m *geminiMessage) restore(was geminiMessage) {
 	m.Timestamp = was.Timestamp
 }
 
-// rewind removes a message and all after it.
+// rewind undoes a message and all after it.
 func (g *gemini) rewind(id string) {
 	i, ok := g.index[id]
 	if !ok {
 		return
 	}
-	for _, m := range g.msgs[i:] {
-		delete(g.index, m.ID)
+	for k := i; k < len(g.msgs); k++ {
+		g.msgs[k].undone = true
 	}
-	g.msgs = g.msgs[:i]
+	g.number()
+}
+
+// ended restores what the last record dropped: a resume first writes the start of the chat, then all of it.
+func (g *gemini) ended() {
+	for i := range g.msgs {
+		if g.dropped[g.msgs[i].ID] {
+			g.msgs[i].undone = false
+		}
+	}
 }
 
 func (g *gemini) session(in *input) *Session {
@@ -149,34 +203,55 @@ func (g *gemini) session(in *input) *Session {
 	}
 	s := newScribe(in, furl.FormatChat, commonModel(models))
 	s.b.ID, s.b.Title = g.id, g.title
-	var said *geminiMessage       // the reply whose calls may be in the next message
-	open := make(map[string]bool) // calls whose results are in messages of the user
-	for i := range g.msgs {
-		m := &g.msgs[i]
-		at := parseTime(m.Timestamp)
-		switch m.Type {
-		case "user":
-			said = nil
-			if g.results(s, at, m, open) {
-				continue
-			}
-			s.user(at, m.line, geminiParts(m.Content)...)
-		case "gemini":
-			if said == nil || !m.continues() {
-				s.reply(at, furl.Exchange{Model: m.Model, Usage: m.Tokens.usage()})
-			}
-			g.reply(s, at, m, open)
-			if said = m; len(m.ToolCalls) > 0 {
-				said = nil
-			}
-		case "info", "warning", "error": // shown, not sent
-		default:
-			in.skip(m.line, "message %d: unknown type %q", i+1, m.Type)
+	w := &geminiWriter{scribe: s, open: make(map[string]bool)}
+	for from := 0; from < len(g.msgs); {
+		to := from + 1
+		for to < len(g.msgs) && g.msgs[to].undone == g.msgs[from].undone {
+			to++
 		}
+		if g.msgs[from].undone { // a branch
+			s.aside(parseTime(g.msgs[from].Timestamp), func() { w.add(g.msgs[from:to]) })
+			w.said = nil
+		} else {
+			w.add(g.msgs[from:to])
+		}
+		from = to
 	}
 	out := s.finish()
 	out.Messages = len(g.msgs)
 	return out
+}
+
+// geminiWriter writes messages of a chat.
+type geminiWriter struct {
+	*scribe
+	said *geminiMessage  // the reply whose calls may be in the next message
+	open map[string]bool // calls whose results are in messages of the user
+}
+
+func (w *geminiWriter) add(msgs []geminiMessage) {
+	for i := range msgs {
+		m := &msgs[i]
+		at := parseTime(m.Timestamp)
+		switch m.Type {
+		case "user":
+			w.said = nil
+			if !w.results(at, m) {
+				w.user(at, m.line, geminiParts(m.Content)...)
+			}
+		case "gemini":
+			if w.said == nil || !m.continues() {
+				w.scribe.reply(at, furl.Exchange{Model: m.Model, Usage: m.Tokens.usage()})
+			}
+			w.reply(at, m)
+			if w.said = m; len(m.ToolCalls) > 0 {
+				w.said = nil
+			}
+		case "info", "warning", "error": // shown, not sent
+		default:
+			w.b.in.skip(m.line, "unknown type %q of a message", m.Type)
+		}
+	}
 }
 
 // continues reports whether the message contains only calls of the reply
@@ -188,7 +263,7 @@ func (m *geminiMessage) continues() bool {
 
 // results adds the results in a message of the user, and reports whether there are any. Those of calls that
 // have one are repetitions, and so are the images beside them.
-func (g *gemini) results(s *scribe, at time.Time, m *geminiMessage, open map[string]bool) (has bool) {
+func (w *geminiWriter) results(at time.Time, m *geminiMessage) (has bool) {
 	parts := geminiList(m.Content)
 	for i := range parts {
 		p := parts[i].FunctionResponse
@@ -196,31 +271,31 @@ func (g *gemini) results(s *scribe, at time.Time, m *geminiMessage, open map[str
 			continue
 		}
 		has = true
-		if !open[p.ID] {
+		if !w.open[p.ID] {
 			continue
 		}
-		delete(open, p.ID)
+		delete(w.open, p.ID)
 		res := geminiOutcome(append([]geminiPart{parts[i]}, p.Parts...))
-		res.id = s.r.answers(p.ID)
-		s.result(at, m.line, res)
+		res.id = w.r.answers(p.ID)
+		w.result(at, m.line, res)
 	}
 	return has
 }
 
-func (g *gemini) reply(s *scribe, at time.Time, m *geminiMessage, open map[string]bool) {
+func (w *geminiWriter) reply(at time.Time, m *geminiMessage) {
 	pieces := geminiParts(m.Content)
 	if len(m.ToolCalls) > 0 { // with their results
 		pieces = slices.DeleteFunc(pieces, func(p piece) bool { return p.kind == furl.KindCall })
 	}
 	for i := range pieces {
 		if pieces[i].kind == furl.KindCall {
-			open[pieces[i].id] = true
+			w.open[pieces[i].id] = true
 		}
 	}
 	for _, c := range m.ToolCalls {
 		pieces = append(pieces, piece{kind: furl.KindCall, id: c.ID, name: c.Name, args: c.Args})
 	}
-	s.assistant(at, m.line, pieces)
+	w.assistant(at, m.line, pieces)
 	calls := slices.DeleteFunc(pieces, func(p piece) bool { return p.kind != furl.KindCall })
 	for i, c := range m.ToolCalls {
 		if len(c.Result) == 0 || string(c.Result) == "null" {
@@ -228,7 +303,7 @@ func (g *gemini) reply(s *scribe, at time.Time, m *geminiMessage, open map[strin
 		}
 		res := geminiResult(c.Result)
 		res.id, res.failed = calls[i].id, res.failed || c.Status == "error" || c.Status == "cancelled"
-		s.result(parseTime(c.Timestamp), m.line, res)
+		w.result(parseTime(c.Timestamp), m.line, res)
 	}
 }
 
