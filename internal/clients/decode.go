@@ -24,6 +24,7 @@ type Decodes struct {
 
 	mu       sync.Mutex
 	prefixes []*prefix
+	bytes    int64 // sum of their sizes
 }
 
 // DecodeKey is whose requests in which format share messages.
@@ -46,6 +47,7 @@ type prefix struct {
 	frame    *protocol.Request
 	size     int64
 	lastUsed time.Time   // when it was added
+	first    element     // the first element, without its message
 	tail     [probe]byte // last bytes of the first element
 }
 
@@ -105,7 +107,8 @@ func (d *Decodes) add(key DecodeKey, req, frame *protocol.Request, was *prefix, 
 		b.frame = frameOf(req, b.elements[lead-1].end, at)
 	}
 	b.size = membudget.Session(b.size, int64(len(b.elements)))/2 + 2*int64(len(b.frame.Outline)) // raw bytes of messages are not kept
-	copy(b.tail[:], req.Body[max(0, b.elements[0].end-probe):b.elements[0].end])
+	b.first = element{start: b.elements[0].start, end: b.elements[0].end, gap: b.elements[0].gap, sum: b.elements[0].sum}
+	copy(b.tail[:], req.Body[max(0, b.first.end-probe):b.first.end])
 	d.put(b, was)
 }
 
@@ -135,11 +138,13 @@ func cloned(blocks []furl.Block) []furl.Block {
 func (d *Decodes) put(b, was *prefix) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if was != nil {
-		d.prefixes = slices.DeleteFunc(d.prefixes, func(x *prefix) bool { return x == was })
+	if i := slices.Index(d.prefixes, was); i >= 0 {
+		d.prefixes = slices.Delete(d.prefixes, i, i+1)
+		d.bytes -= was.size
 	}
 	b.lastUsed = time.Now()
 	d.prefixes = slices.Insert(d.prefixes, 0, b)
+	d.bytes += b.size
 	d.trim(b.lastUsed)
 }
 
@@ -155,15 +160,13 @@ func (d *Decodes) trimIdle() bool {
 // trim evicts the least recently used prefixes above the limits, but never the most
 // recent one.
 func (d *Decodes) trim(now time.Time) {
-	total := int64(0)
-	for i, x := range d.prefixes {
-		total += x.size
-		over := total > d.maxBytes || total > d.maxBytes/membudget.IdleShare && now.Sub(x.lastUsed) >= membudget.IdleAfter
-		if i > 0 && (i >= d.maxPrefixes || over) {
-			clear(d.prefixes[i:])
-			d.prefixes = d.prefixes[:i]
+	for last := len(d.prefixes) - 1; last > 0; last-- {
+		x := d.prefixes[last]
+		if last < d.maxPrefixes && d.bytes <= d.maxBytes && (d.bytes <= d.maxBytes/membudget.IdleShare || now.Sub(x.lastUsed) < membudget.IdleAfter) {
 			return
 		}
+		d.bytes -= x.size
+		d.prefixes = slices.Delete(d.prefixes, last, last+1)
 	}
 }
 
@@ -171,7 +174,7 @@ func (d *Decodes) trim(now time.Time) {
 func (d *Decodes) clear() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.prefixes = nil
+	d.prefixes, d.bytes = nil, 0
 }
 
 // find returns the prefix that shares most elements with a body, and their number.
@@ -179,8 +182,9 @@ func (d *Decodes) find(key DecodeKey, body []byte) (best *prefix, same int) {
 	d.mu.Lock()
 	list := slices.Clone(d.prefixes)
 	d.mu.Unlock()
+	var first element // of the body, if it is where that of the latest prefix was
 	for _, b := range list {
-		if b.DecodeKey != key {
+		if b.DecodeKey != key || !b.mayStart(body, &first) {
 			continue
 		}
 		if n := b.sharedElements(body, best, same); n > same {
@@ -190,14 +194,25 @@ func (d *Decodes) find(key DecodeKey, body []byte) (best *prefix, same int) {
 	return best, same
 }
 
-// sharedElements returns how many elements a body has in common with b. The
-// body is known to start with the first known elements of other.
-func (b *prefix) sharedElements(body []byte, other *prefix, known int) int {
-	if end := b.elements[0].end; end > len(body) || !bytes.HasSuffix(body[:end], b.tail[:min(end, probe)]) {
-		return 0
+// mayStart reports whether a body starts with the first element of b. first is what an
+// earlier call has computed, because most prefixes of other sessions have their first
+// element at the same place.
+func (b *prefix) mayStart(body []byte, first *element) bool {
+	f := &b.first
+	if f.end > len(body) || !bytes.HasSuffix(body[:f.end], b.tail[:min(f.end, probe)]) {
+		return false
 	}
-	at := 0
-	for i := range b.elements {
+	if first.start != f.start || first.end != f.end {
+		*first = element{start: f.start, end: f.end, gap: gapSum(body[:f.start]), sum: rawjson.Sum(body[f.start:f.end])}
+	}
+	return first.gap == f.gap && first.sum == f.sum
+}
+
+// sharedElements returns how many elements a body that starts with that of b has in common
+// with b. The body is known to start with the first known elements of other.
+func (b *prefix) sharedElements(body []byte, other *prefix, known int) int {
+	at := b.first.end
+	for i := 1; i < len(b.elements); i++ {
 		e := b.elements[i]
 		if i < known {
 			if o := other.elements[i]; e == o || e.start == o.start && e.end == o.end && e.gap == o.gap && e.sum == o.sum {

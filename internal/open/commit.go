@@ -111,7 +111,7 @@ func (s *Session) apply(ctx context.Context, d Durability, c *Change) error {
 		return err
 	}
 	if err := s.appendToStore(ctx, d, b, staged); err != nil {
-		s.size.Store(had)
+		s.resize(had)
 		return s.appendFailed(ctx, err)
 	}
 	if err := s.log.Load(c.records); err != nil {

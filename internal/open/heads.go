@@ -46,12 +46,6 @@ func (a *shared) unindexHead(c *cached) {
 	c.head = furl.Digest{}
 }
 
-// drop evicts an open session. a.mu is locked.
-func (a *shared) drop(c *cached) {
-	a.unindexHead(c)
-	delete(a.open, c.s.key)
-}
-
 // RecentlyRead reports whether the session was compared with the store within Options.Poll,
 // or is not stored yet because its first request is in flight.
 func (c *Change) RecentlyRead() bool {

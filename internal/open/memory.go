@@ -1,12 +1,9 @@
 package open
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -52,16 +49,17 @@ func (s *Session) reserveFor(fresh []furl.Record) error {
 func (a *shared) reserve(s *Session, n int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	had := s.size.Swap(n)
+	had := a.setSize(s, n)
 	if n <= had {
 		return nil
 	}
-	total := a.trim(s)
-	if c := a.open[s.key]; c == nil || c.s != s {
+	a.trim(s)
+	total := a.memory
+	if !a.isOpen(s) {
 		total += n
 	}
 	if total > a.o.MaxMemory {
-		s.size.Store(had)
+		a.setSize(s, had)
 		return fmt.Errorf("%w: this session needs %d MB, other sessions in use have %d MB, the limit is %d MB", ErrMemory, n>>20, (total-n)>>20, a.o.MaxMemory>>20)
 	}
 	return nil
@@ -76,39 +74,31 @@ func (a *shared) storedInfo(ctx context.Context, key furl.SessionKey) (storage.S
 	return info, err == nil, err
 }
 
-// trim evicts the least recently used sessions above the limits, and returns the
-// memory of the others. Sessions with an exchange in flight are not evicted.
-// Sessions with a ready summary stay for readyTTL unless the memory is needed. a.mu
-// is locked.
-func (a *shared) trim(newest *Session) (total int64) {
-	for _, c := range a.open {
-		total += c.s.size.Load()
-	}
-	if len(a.open) <= a.o.Keep && total <= a.o.KeepBytes/membudget.IdleShare {
-		return total
-	}
-	list := slices.Collect(maps.Values(a.open))
-	slices.SortFunc(list, func(x, y *cached) int { return cmp.Compare(x.used, y.used) })
+// resize sets the memory of an open session to n bytes without a limit. The session is
+// locked.
+func (s *Session) resize(n int64) {
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	s.all.setSize(s, n)
+}
+
+// trim evicts the least recently used sessions above the limits. Sessions with an
+// exchange in flight are not evicted. Sessions with a ready summary stay for readyTTL
+// unless the memory is needed. a.mu is locked.
+func (a *shared) trim(newest *Session) {
 	evict := func(c *cached, summaries bool) {
 		if c.s == newest || c.s.holders.Load() != 0 || c.s.active.Load() != 0 || !summaries && c.s.hasReady.Load() && time.Since(c.at) < readyTTL {
 			return
 		}
-		total -= c.s.size.Load()
 		a.drop(c)
 	}
-	for _, c := range list {
-		if len(a.open) <= a.o.Keep && total <= a.o.KeepBytes && (total <= a.o.KeepBytes/membudget.IdleShare || time.Since(c.at) < membudget.IdleAfter) {
-			return total
+	for c := a.uses.newer; c != &a.uses; c = c.newer {
+		if len(a.open) <= a.o.Keep && a.memory <= a.o.KeepBytes && (a.memory <= a.o.KeepBytes/membudget.IdleShare || time.Since(c.at) < membudget.IdleAfter) {
+			return
 		}
 		evict(c, false)
 	}
-	for _, c := range list {
-		if total <= a.o.MaxMemory {
-			return total
-		}
-		if a.open[c.s.key] == c {
-			evict(c, true)
-		}
+	for c := a.uses.newer; c != &a.uses && a.memory > a.o.MaxMemory; c = c.newer {
+		evict(c, true)
 	}
-	return total
 }

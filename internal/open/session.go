@@ -147,7 +147,7 @@ func (s *Session) load(ctx context.Context) error {
 	s.stale = false
 	s.indexHead()
 	if len(fresh) > 0 {
-		s.size.Store(size + memoryOf(fresh))
+		s.resize(size + memoryOf(fresh))
 		s.notifyWatchers()
 	}
 	return nil
@@ -159,7 +159,7 @@ func (s *Session) readFailed(ctx context.Context, err error) bool {
 		s.replaceLog(furl.NewLog())
 		s.setMeta(storage.Meta{})
 		s.info, s.stale = storage.SessionInfo{}, true
-		s.size.Store(0)
+		s.resize(0)
 		s.all.dropTenant(s.key.Tenant)
 	}
 	return s.all.storeError(ctx, err)

@@ -65,10 +65,11 @@ type shared struct {
 	current atomic.Pointer[Options] // as changed by Configure; see live
 	log     *slog.Logger
 
-	mu    sync.Mutex
-	open  map[furl.SessionKey]*cached
-	clock uint64              // logical clock of uses
-	heads map[headKey]*cached // open sessions by the chain at their head
+	mu     sync.Mutex
+	open   map[furl.SessionKey]*cached
+	uses   cached              // the ends of the list of open sessions by their last use, see cached
+	memory int64               // sum of the sizes of the open sessions
+	heads  map[headKey]*cached // open sessions by the chain at their head
 	// limits are the limits that providers have reported, by the model's name in
 	// requests.
 	limits map[string]modelLimits
@@ -94,13 +95,6 @@ type shared struct {
 	health      storeHealth
 }
 
-type cached struct {
-	s    *Session
-	used uint64      // clock at the last use
-	at   time.Time   // of the last use
-	head furl.Digest // its key in heads; zero: none
-}
-
 // New returns the sessions of a tenant in a store.
 func New(store storage.Store, tenant furl.Tenant, o *Options) *Sessions {
 	sh := &shared{
@@ -108,6 +102,7 @@ func New(store storage.Store, tenant furl.Tenant, o *Options) *Sessions {
 		open:  make(map[furl.SessionKey]*cached),
 		heads: make(map[headKey]*cached), clients: clients.New(o.Keep, o.KeepBytes),
 	}
+	sh.uses.newer, sh.uses.older = &sh.uses, &sh.uses
 	sh.current.Store(o)
 	return &Sessions{sh, tenant}
 }
@@ -242,13 +237,12 @@ func (a *shared) CounterOf(m *furl.Model) furl.Counter {
 func (a *shared) get(key furl.SessionKey) *Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.clock++
 	if c := a.open[key]; c != nil {
-		c.used, c.at = a.clock, time.Now()
+		a.used(c)
 		return c.s
 	}
 	s := &Session{all: a, key: key, log: furl.NewLog(), changed: make(chan struct{})}
-	a.open[key] = &cached{s: s, used: a.clock, at: time.Now()}
+	a.add(s)
 	a.trim(s)
 	return s
 }
@@ -278,8 +272,9 @@ func (a *shared) Evict(s *Session) {
 // nothing is lost.
 func (a *shared) Drop() {
 	a.mu.Lock()
-	clear(a.open)
-	clear(a.heads)
+	for _, c := range a.open {
+		a.drop(c)
+	}
 	a.mu.Unlock()
 	a.clients.Forget()
 }
@@ -304,8 +299,7 @@ func (a *Sessions) FindByHead(chain furl.Digest) *Session {
 	if c == nil {
 		return nil
 	}
-	a.clock++
-	c.used, c.at = a.clock, time.Now()
+	a.used(c)
 	return c.s
 }
 
@@ -316,8 +310,7 @@ func (a *Sessions) OpenCached(ctx context.Context, id furl.SessionID) (*Session,
 	a.mu.Lock()
 	c := a.open[furl.SessionKey{Tenant: a.tenant, Session: id}]
 	if c != nil {
-		a.clock++
-		c.used, c.at = a.clock, time.Now()
+		a.used(c)
 	}
 	a.mu.Unlock()
 	read := false

@@ -56,7 +56,6 @@ func (a *Sessions) Count() (sessions, own, ready int, bytes int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for key, c := range a.open {
-		bytes += c.s.size.Load()
 		if c.s.hasReady.Load() {
 			ready++
 		}
@@ -64,5 +63,5 @@ func (a *Sessions) Count() (sessions, own, ready int, bytes int64) {
 			own++
 		}
 	}
-	return len(a.open), own, ready, bytes
+	return len(a.open), own, ready, a.memory
 }
