@@ -52,7 +52,7 @@ func readAll(in io.Reader, length int64) ([]byte, error) {
 			if left := length - int64(len(body)); left > 0 {
 				room = int64(len(body)) + min(left+bytes.MinRead, (maxGrowth-1)*int64(cap(body)))
 			}
-			body = append(make([]byte, 0, room), body...)
+			body = append(newBuffer(int(room)), body...)
 		}
 		var n int
 		n, err = in.Read(body[len(body):cap(body)])
@@ -86,18 +86,23 @@ func readPieces(in io.Reader, length int64) ([]byte, error) {
 		}
 		pieces = append(pieces, buf[:n])
 		if err != nil {
-			return bytes.Join(pieces, nil), err
+			return joined(pieces, len(buf)*(len(pieces)-1)+n), err
 		}
 	}
 	room := int64(2 * reserveAfter)
 	if length > reserveAfter {
 		room = min(length, maxGrowth*reserveAfter) + bytes.MinRead
 	}
-	body := make([]byte, 0, room)
+	return joined(pieces, int(room)), nil
+}
+
+// joined returns the bytes of pieces, with room for n bytes in all.
+func joined(pieces [][]byte, n int) []byte {
+	body := newBuffer(n)
 	for _, p := range pieces {
 		body = append(body, p...)
 	}
-	return body, nil
+	return body
 }
 
 // receivedBody is the body of a request.
@@ -151,6 +156,7 @@ func (g *Gateway) readWhole(ctx context.Context, in io.Reader, length int64) ([]
 	if err == nil && int64(len(data)) > g.o.MaxBody {
 		err = tooLarge(g.o.MaxBody)
 	}
+	callOf(ctx).buffers = append(callOf(ctx).buffers, data)
 	return data, err
 }
 
@@ -194,8 +200,9 @@ func (g *Gateway) unpack(ctx context.Context, packed []byte, encoding string) ([
 }
 
 // request returns a request with a body to send, as the client has compressed it if furl
-// has changed nothing in it, and without furl's headers.
-func (b *receivedBody) request(r *http.Request, body []byte) *http.Request {
+// has changed nothing in it, and without furl's headers. unread counts the bodies that are not
+// read to their end yet.
+func (b *receivedBody) request(r *http.Request, body []byte, unread *atomic.Int32) *http.Request {
 	out := *r
 	out.Header = make(http.Header, len(r.Header)+1)
 	for name, values := range r.Header {
@@ -208,7 +215,7 @@ func (b *receivedBody) request(r *http.Request, body []byte) *http.Request {
 		out.Header.Set("Content-Encoding", b.encoding)
 	}
 	out.ContentLength = int64(len(body))
-	out.GetBody = func() (io.ReadCloser, error) { return upstream.NewBody(body), nil }
+	out.GetBody = func() (io.ReadCloser, error) { return upstream.NewBody(body, unread), nil }
 	out.Body, _ = out.GetBody()
 	return &out
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -43,6 +44,10 @@ type call struct {
 	rt               *route
 	took             time.Duration // until the response to the client ended
 	cleanups         []func()      // run when all work has ended
+	buffers          [][]byte      // with the body of the request, as received and decompressed
+	unread           atomic.Int32  // bodies sent to the provider that are not read to their end yet
+	lent             bool          // the body may be used after the call
+	clean            bool          // the work that has ended did not panic
 }
 
 type callKey struct{}
@@ -86,6 +91,7 @@ func (c *call) receive(x *exchange.Exchange) {
 	case session.PassedCommand:
 		c.g.log.Info("answered a command to furl", "path", c.path)
 	case session.PassedPanic:
+		c.lent = true
 		c.g.logPanicError(c.path, x.Err)
 	}
 	req := x.Request()
@@ -122,7 +128,7 @@ func (c *call) post(ctx context.Context, body []byte) (*http.Response, error) {
 		}
 	}
 	began := time.Now()
-	out := c.received.request(c.r, body)
+	out := c.received.request(c.r, body, &c.unread)
 	if reads {
 		out.Header.Set("Accept-Encoding", "identity")
 	}
@@ -315,7 +321,10 @@ func (c *call) end() {
 	c.g.background.run(func() {
 		defer c.finish()
 		defer c.g.recoverAfter(c.path)
+		was := c.clean
+		c.clean = false
 		c.record()
+		c.clean = was
 	})
 }
 
@@ -327,6 +336,7 @@ func (c *call) finish() {
 		c.trace.end(c.status)
 		c.g.metrics.ended(string(c.format), c.model, c.status, c.took)
 		c.g.metrics.recoveries(c.x)
+		c.keepBuffers()
 	}()
 	for _, f := range c.cleanups {
 		defer f()

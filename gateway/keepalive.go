@@ -388,6 +388,7 @@ func (c *call) pausedAfter(x *session.Exchange, reply *protocol.Reply) *pausedSe
 	if !ok {
 		return nil
 	}
+	c.lent = true
 	u := *c.r.URL
 	p.url, p.header, p.body = &u, c.r.Header.Clone(), body
 	for _, name := range perRequestHeaders {

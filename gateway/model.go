@@ -53,6 +53,7 @@ func (g *Gateway) serveModel(w http.ResponseWriter, r *http.Request, rt *route) 
 	} else if resp != nil {
 		c.relay(resp)
 	}
+	c.clean = true
 }
 
 // exchange sends a request to its provider, with the reductions of its session, and

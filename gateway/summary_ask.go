@@ -40,6 +40,7 @@ type summarizer struct {
 var perRequestHeaders = []string{"Content-Encoding", "Content-Length", "Content-Md5", "Digest", "Content-Digest", "Idempotency-Key", "X-Idempotency-Key"}
 
 func (g *Gateway) newSummarizer(r *http.Request, rt *route, x *session.Exchange, reply *protocol.Reply) *summarizer {
+	callOf(r.Context()).lent = true
 	u := *r.URL
 	a := &summarizer{
 		g: g, rt: rt, session: x.Session.Info().SessionKey, start: g.o.Now(),

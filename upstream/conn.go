@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 )
 
@@ -39,13 +40,40 @@ func (c conn) ReadFrom(r io.Reader) (int64, error) {
 
 // Body is the body of a request in memory. It is sent without a copy over a connection
 // that is not encrypted.
-type Body struct{ bytes.Reader }
+type Body struct {
+	bytes.Reader
+	unread *atomic.Int32 // nil: not counted, or read to the end
+}
 
-// NewBody returns a body of these bytes.
-func NewBody(b []byte) *Body {
+// NewBody returns a body of these bytes. They are used until the body was read to its end,
+// which may be after the response. unread, if not nil, counts the bodies of which this is not
+// so yet.
+func NewBody(b []byte, unread *atomic.Int32) *Body {
 	var body Body
-	body.Reset(b)
+	if body.Reset(b); len(b) > 0 && unread != nil {
+		body.unread = unread
+		unread.Add(1)
+	}
 	return &body
+}
+
+// Read implements io.Reader.
+func (b *Body) Read(p []byte) (int, error) {
+	defer b.wasRead()
+	return b.Reader.Read(p)
+}
+
+// WriteTo implements io.WriterTo.
+func (b *Body) WriteTo(w io.Writer) (int64, error) {
+	defer b.wasRead()
+	return b.Reader.WriteTo(w)
+}
+
+func (b *Body) wasRead() {
+	if b.unread != nil && b.Len() == 0 {
+		b.unread.Add(-1)
+		b.unread = nil
+	}
 }
 
 // Close implements io.Closer.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/furlhq/furl/internal/dev/racetest"
@@ -28,9 +29,9 @@ func TestBodyIsSentAsItIs(t *testing.T) {
 	}
 	defer c.Close()
 	send := func() {
-		r := httptest.NewRequest(http.MethodPost, "/v1/messages", upstream.NewBody(want))
+		r := httptest.NewRequest(http.MethodPost, "/v1/messages", upstream.NewBody(want, nil))
 		r.ContentLength = int64(len(want))
-		r.GetBody = func() (io.ReadCloser, error) { return upstream.NewBody(want), nil }
+		r.GetBody = func() (io.ReadCloser, error) { return upstream.NewBody(want, nil), nil }
 		resp, err := c.RoundTrip(r)
 		if err != nil {
 			t.Fatal(err)
@@ -55,4 +56,26 @@ func TestBodyIsSentAsItIs(t *testing.T) {
 	if kb := (after.TotalAlloc - before.TotalAlloc) / n >> 10; kb >= 30 && !racetest.Enabled {
 		t.Errorf("a request allocates %d kB, as much as a buffer of 32 kB", kb)
 	}
+}
+
+// A body is counted until it was read to its end, in either way.
+func TestBodyIsCounted(t *testing.T) {
+	var unread atomic.Int32
+	check := func(what string, want int32) {
+		t.Helper()
+		if got := unread.Load(); got != want {
+			t.Errorf("%s: %d bodies are unread, want %d", what, got, want)
+		}
+	}
+	one, other := upstream.NewBody([]byte("text"), &unread), upstream.NewBody([]byte("text"), &unread)
+	_ = upstream.NewBody(nil, &unread)
+	check("new", 2)
+	_, _ = one.Read(make([]byte, 3))
+	_ = one.Close()
+	check("read in part", 2)
+	_, _ = one.Read(make([]byte, 3))
+	_, _ = one.Read(make([]byte, 3))
+	check("read", 1)
+	_, _ = other.WriteTo(io.Discard)
+	check("written", 0)
 }
