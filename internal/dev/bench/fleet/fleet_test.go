@@ -38,11 +38,14 @@ var setups = []struct {
 // BenchmarkFleet measures what a request costs in the gateways and in the store. Each
 // request of a conversation goes to another gateway; in "sticky" fleets all go to one. All
 // fleets run at the same time, and get requests in turns, one fleet after the other. A figure is
-// the median of the rounds, so a busy machine disturbs all fleets alike.
+// the median of the rounds, so a busy machine disturbs all fleets alike. Between its rounds a
+// gateway is idle and returns memory (cli.whenIdle), which costs as much as some requests: rounds
+// must be long, because a fleet of four does it four times as often.
 //
 // FURL_FLEET_REQUESTS is the number of requests of a round (600), FURL_FLEET_ROUNDS the number of
 // rounds (5). FURL_FLEET_GATEWAYS selects fleets by their number of gateways, such as 1,4.
-// FURL_FLEET_STORE is the URL of another store; FURL_PROGRAM names a furl that is built already.
+// FURL_FLEET_STORE is the URL of another store; FURL_PROGRAM names a furl that is built already,
+// and FURL_FLEET_OLD an older one, whose fleets get requests by turns with the others.
 // Fleets on Citus are measured if FURL_CITUS names the folder with the script of a cluster; they
 // share one. What counts are CPU seconds and bytes, which do not depend on the load of the machine
 // as times do.
@@ -57,7 +60,7 @@ func BenchmarkFleet(b *testing.B) {
 			b.Fatalf("build furl: %v\n%s", err, out)
 		}
 	}
-	other, only := os.Getenv("FURL_FLEET_STORE"), os.Getenv("FURL_FLEET_GATEWAYS")
+	other, only, old := os.Getenv("FURL_FLEET_STORE"), os.Getenv("FURL_FLEET_GATEWAYS"), os.Getenv("FURL_FLEET_OLD")
 	cluster := ""
 	if os.Getenv(pgtest.CitusEnv) != "" {
 		cluster = pgtest.Citus(b).URL(pgtest.Coordinator)
@@ -69,21 +72,22 @@ func BenchmarkFleet(b *testing.B) {
 			other != "" && m.store != "postgres", m.store == "citus" && cluster == "":
 			continue
 		}
-		name, store := m.store, other
+		name, store := m.store, func() string { return pgtest.URL(b) }
 		switch {
 		case other != "":
-			name = "other"
+			name, store = "other", func() string { return other }
 		case m.store == "sqlite":
-			store = filepath.Join(b.TempDir(), "furl.db")
+			store = func() string { return filepath.Join(b.TempDir(), "furl.db") }
 		case m.store == "citus":
-			store = cluster
-		default:
-			store = pgtest.URL(b)
+			store = func() string { return cluster }
 		}
 		if m.sticky {
 			name += ", sticky"
 		}
-		all = append(all, startFleet(b, program, name, store, m.gateways, m.sticky))
+		if old != "" {
+			all = append(all, startFleet(b, old, name+", old", store(), m.gateways, m.sticky))
+		}
+		all = append(all, startFleet(b, program, name, store(), m.gateways, m.sticky))
 	}
 	for _, f := range all {
 		f.agents.run(b, int64(requests)) // connections, vocabularies and statements are ready
@@ -96,7 +100,9 @@ func BenchmarkFleet(b *testing.B) {
 	out := figures{Requests: requests, Rounds: rounds, Words: "an agent that reads files: one or two calls for each request, results of 3 kB, window of 24k tokens"}
 	for _, f := range all {
 		p := f.median()
-		out.Points = append(out.Points, p)
+		if !strings.HasSuffix(p.Store, ", old") {
+			out.Points = append(out.Points, p)
+		}
 		b.Run(fmt.Sprintf("%s/%d", p.Store, p.Gateways), func(b *testing.B) {
 			b.ReportMetric(p.GatewayCPU, "gateway-ms/req")
 			b.ReportMetric(p.ServerCPU, "server-ms/req")
