@@ -25,6 +25,7 @@ var formats = []*format{
 	{name: "gemini-cli", agent: "Gemini CLI", detect: isGemini, read: readGemini},
 	{name: "qwen-code", agent: "Qwen Code", detect: isQwen, read: readQwen},
 	{name: "copilot-cli", agent: "Copilot CLI", detect: isCopilot, read: readCopilot},
+	{name: "kimi-code", agent: "Kimi Code", detect: isKimi, read: readKimi},
 	{name: "nanocoder", agent: "nanocoder", detect: isNanocoder, read: readNanocoder},
 	nanocoderBeside,
 	{name: "code-assistant", agent: "code-assistant", detect: isCodeAssistant, read: readCodeAssistant},

@@ -25,6 +25,7 @@ var shapes = []shape{
 	{"pi", "a line", "", []string{"type", "id", "parentId", "timestamp", "message"}},
 	{"gemini-cli", "the object", "", []string{"sessionId", "projectHash", "startTime", "lastUpdated", "messages"}},
 	{"copilot-cli", "a line", "", []string{"type", "data", "id", "timestamp", "parentId"}},
+	{"kimi-code", "a line", "", []string{"type", "agentId", "time", "event"}},
 	{"nanocoder", "the object", "", []string{"id", "createdAt", "lastAccessedAt", "workingDirectory", "messages"}},
 	{"code-assistant", "the object", "", []string{"id", "created_at", "updated_at", "tool_executions", "message_nodes"}},
 	{"swe-agent", "the object", "", []string{"environment", "trajectory", "history", "info"}},

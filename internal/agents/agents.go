@@ -22,7 +22,7 @@ type Home struct {
 // Homes lists where the known agents keep sessions, whether or not they are
 // installed. Environment variables that move an agent's folder are honoured:
 // CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_DATA_HOME, PI_CODING_AGENT_DIR,
-// GEMINI_CLI_HOME, QWEN_RUNTIME_DIR, QWEN_HOME and NANOCODER_DATA_DIR, as those agents document them.
+// GEMINI_CLI_HOME, QWEN_RUNTIME_DIR, QWEN_HOME, KIMI_CODE_HOME and NANOCODER_DATA_DIR, as those agents document them.
 func Homes() []Home {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -44,6 +44,7 @@ func Homes() []Home {
 		{"pi", filepath.Join(dir("PI_CODING_AGENT_DIR", ".pi", "agent"), "sessions")},
 		{"Gemini CLI", filepath.Join(dir("GEMINI_CLI_HOME"), ".gemini", "tmp")},
 		{"Qwen Code", filepath.Join(qwenHome(home), "projects")},
+		{"Kimi Code", filepath.Join(dir("KIMI_CODE_HOME", ".kimi-code"), "sessions")},
 		{"nanocoder", nanocoderSessions(home)},
 		{"code-assistant", filepath.Join(dataDir(home), "code-assistant", "sessions")},
 	}

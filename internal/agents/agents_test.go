@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,21 @@ func TestIdentify(t *testing.T) {
 	} {
 		if got := agents.Identify(tt.header.Get, slices.Values(tt.instructions)); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Each agent's own variable moves its sessions.
+func TestHomes(t *testing.T) {
+	t.Setenv("HOME", "/home/u")
+	t.Setenv("USERPROFILE", "/home/u")
+	for _, tt := range []struct{ agent, variable, value, want string }{
+		{"Kimi Code", "KIMI_CODE_HOME", "", "/home/u/.kimi-code/sessions"},
+		{"Kimi Code", "KIMI_CODE_HOME", "/k", "/k/sessions"},
+	} {
+		t.Setenv(tt.variable, tt.value)
+		if !slices.Contains(agents.Homes(), agents.Home{Agent: tt.agent, Path: filepath.FromSlash(tt.want)}) {
+			t.Errorf("%s=%s: no home %s of %s in %v", tt.variable, tt.value, tt.want, tt.agent, agents.Homes())
 		}
 	}
 }
