@@ -45,7 +45,7 @@ func readPi(in *input) ([]*Session, error) {
 	}
 	p.overlapping(entries)
 	for i := range entries {
-		p.entry(i, &entries[i])
+		p.entry(i, entries)
 		for _, n := range p.sent[i] { // requests that were sent here
 			p.settleStep()
 			p.request(parseTime(entries[n].Timestamp), &entries[n].Message)
@@ -105,9 +105,15 @@ type piEntry struct {
 	FirstKeptAt   *int            `json:"firstKeptEntryIndex"` // version 1
 	TokensBefore  int             `json:"tokensBefore"`
 	CustomContent json.RawMessage `json:"content"` // custom_message
+	Usage         piUsage         `json:"usage"`   // compaction, usage
+	Model         string          `json:"model"`   // usage
+	Kind          string          `json:"kind"`    // usage
+	Target        string          `json:"targetId"`
+	Replacement   json.RawMessage `json:"replacement"` // context_edit
 }
 
-func (p *pi) entry(i int, e *piEntry) {
+func (p *pi) entry(i int, entries []piEntry) {
+	e := &entries[i]
 	at := parseTime(e.Timestamp)
 	if e.Type == "session" {
 		if p.b.ID == "" {
@@ -146,6 +152,10 @@ func (p *pi) entry(i int, e *piEntry) {
 		}
 	case "custom_message":
 		p.user(at, e.line, piPieces(e.CustomContent)...)
+	case "usage": // a request without a reply, such as one that keeps the cache
+		p.aside(at, func() { p.reply(at, furl.Exchange{Model: e.Model, Stop: e.Kind, Usage: e.Usage.usage()}) })
+	case "context_edit":
+		p.edit(at, e, entries)
 	case "session_info":
 		p.b.Title = e.Name
 	}
@@ -207,6 +217,12 @@ func (p *pi) message(at time.Time, e *piEntry, i int) {
 	m := &e.Message
 	p.messages++
 	switch m.Role {
+	case "system":
+		p.messages--
+		p.b.preamble(m.instructions())
+		for _, tool := range m.Tools {
+			p.b.tool(tool)
+		}
 	case "user", "custom", "hookMessage":
 		p.user(at, e.line, piPieces(m.Content)...)
 	case "assistant":
@@ -268,11 +284,7 @@ func (p *pi) overlapping(entries []piEntry) {
 }
 
 func (p *pi) request(at time.Time, m *piMessage) {
-	u := m.Usage
-	p.reply(at, furl.Exchange{
-		Model: m.Model, ResponseID: m.ResponseID, Stop: m.StopReason,
-		Usage: furl.Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output},
-	})
+	p.reply(at, furl.Exchange{Model: m.Model, ResponseID: m.ResponseID, Stop: m.StopReason, Usage: m.Usage.usage()})
 }
 
 func (p *pi) replied(at time.Time, e *piEntry, i int) {
@@ -306,6 +318,33 @@ func (p *pi) replied(at time.Time, e *piEntry, i int) {
 	}
 }
 
+// edit replaces an earlier entry in what is sent: a text in place of its own, or nothing. Failed replies are not
+// sent anyway.
+func (p *pi) edit(at time.Time, e *piEntry, entries []piEntry) {
+	i, ok := p.index[e.Target]
+	if !ok || entries[i].Type != "message" {
+		p.b.in.skip(e.line, "context_edit of the unknown entry %q", e.Target)
+		return
+	}
+	m := &entries[i].Message
+	var text string
+	if err := json.Unmarshal(e.Replacement, &text); err != nil {
+		p.b.in.skip(e.line, "context_edit with a replacement of an unknown form")
+		return
+	}
+	with := hiding{text: text}
+	switch {
+	case m.failed():
+		return
+	case m.Role == "toolResult":
+		id, _, _ := strings.Cut(m.ToolCallID, "|")
+		with.call = p.r.answers(id)
+	default:
+		with.of = p.at[e.Target]
+	}
+	p.b.mask(at, e.line, masking{reason: "pi replaced an entry", hide: []hiding{with}})
+}
+
 // compaction hides everything before the first kept entry.
 func (p *pi) compaction(at time.Time, e *piEntry, i int) {
 	last := p.b.last // the last one hidden; by default nothing is kept
@@ -330,7 +369,7 @@ func (p *pi) compaction(at time.Time, e *piEntry, i int) {
 	}
 	cut := compaction{
 		stage: "compact", reason: "pi compacted the conversation", show: show, before: e.TokensBefore,
-		summary: &furl.Summary{Text: e.Summary, Model: p.b.Model},
+		summary: &furl.Summary{Text: e.Summary, Model: p.b.Model, Usage: e.Usage.usage()},
 	}
 	for _, r := range p.b.soFar() {
 		if r <= last {

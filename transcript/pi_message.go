@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -17,12 +18,10 @@ type piMessage struct {
 	ResponseID string          `json:"responseId"`
 	StopReason string          `json:"stopReason"`
 	Timestamp  float64         `json:"timestamp"` // of a reply: the time of its request
-	Usage      struct {
-		Input      int `json:"input"`
-		Output     int `json:"output"`
-		CacheRead  int `json:"cacheRead"`
-		CacheWrite int `json:"cacheWrite"`
-	} `json:"usage"`
+	Usage      piUsage         `json:"usage"`
+
+	Sections json.RawMessage   `json:"sections"` // system: the instructions by name
+	Tools    []json.RawMessage `json:"toolsAdded"`
 
 	ToolCallID string `json:"toolCallId"` // toolResult
 	IsError    bool   `json:"isError"`
@@ -36,6 +35,47 @@ type piMessage struct {
 	Excluded  bool   `json:"excludeFromContext"`
 
 	Summary string `json:"summary"` // branchSummary, compactionSummary
+}
+
+// piUsage are the counts of a request. The input excludes the cache.
+type piUsage struct {
+	Input        int `json:"input"`
+	Output       int `json:"output"`
+	CacheRead    int `json:"cacheRead"`
+	CacheWrite   int `json:"cacheWrite"`
+	CacheWrite1h int `json:"cacheWrite1h"`
+	Total        int `json:"totalTokens"`
+}
+
+// usage converts the counts. The total shows whether cacheWrite includes cacheWrite1h.
+func (u piUsage) usage() furl.Usage {
+	out := furl.Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, CacheWrite1h: u.CacheWrite1h, Output: u.Output}
+	if out.Prompt()+u.Output > u.Total && u.CacheWrite1h <= u.CacheWrite {
+		out.CacheWrite -= u.CacheWrite1h
+	}
+	return out
+}
+
+// instructions joins the sections of a system message, in their order.
+func (m *piMessage) instructions() string {
+	var texts []string
+	if pieces := piPieces(m.Content); len(pieces) > 0 {
+		texts = append(texts, pieces[0].text)
+	}
+	d := json.NewDecoder(bytes.NewReader(m.Sections))
+	if t, err := d.Token(); err == nil && t == json.Delim('{') {
+		for d.More() {
+			var text string
+			if _, err := d.Token(); err != nil {
+				break
+			}
+			if err := d.Decode(&text); err != nil {
+				break
+			}
+			texts = append(texts, text)
+		}
+	}
+	return strings.TrimSpace(strings.Join(texts, "\n\n"))
 }
 
 func (m *piMessage) failed() bool { return m.StopReason == "aborted" || m.StopReason == "error" }
