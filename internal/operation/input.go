@@ -102,7 +102,7 @@ func Arguments(in any, args []string) error {
 		case *Pairs:
 			*to = args
 			return nil
-		case **furl.Seq:
+		case *string, **furl.Seq:
 			switch {
 			case len(args) == 0 && optional:
 				return nil
@@ -111,7 +111,9 @@ func Arguments(in any, args []string) error {
 			case len(args) > 1:
 				return invalid(fmt.Sprintf("unexpected argument %q after %s", args[1], usage))
 			}
-			if (&record{to}).Set(args[0]) != nil {
+			if text, ok := to.(*string); ok {
+				*text = args[0]
+			} else if (&record{to.(**furl.Seq)}).Set(args[0]) != nil {
 				return invalid(fmt.Sprintf("invalid record number %q", args[0]))
 			}
 			return nil

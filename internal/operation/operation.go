@@ -40,6 +40,8 @@ const (
 	Change  Audit = "change"
 	Restore Audit = "restore"
 	Delete  Audit = "delete"
+	Hold    Audit = "hold"
+	Release Audit = "release"
 )
 
 // Operation is one thing that can be done to a session.
@@ -56,6 +58,8 @@ type Operation struct {
 	// Optional reports that the session can be left out, because the first argument is a
 	// handle that names it.
 	Optional bool
+	// NoSession reports that its argument names what it is about, and not a session.
+	NoSession bool
 	// Missing says of the surfaces that do not have the operation, why.
 	Missing map[Surface]string
 
@@ -68,6 +72,11 @@ type Call struct {
 	context.Context
 	Sessions *session.Sessions
 	Session  *session.Session
+	// Key is that of the session if Session is nil, for operations that do not read it. Its
+	// Session is "" for all of the tenant.
+	Key furl.SessionKey
+	// By is who does it, for operations that record the name.
+	By string
 	// Preview changes nothing: the result is what would be.
 	Preview bool
 	// What is what the chosen blocks are called in the words of the result, such as "this
@@ -77,6 +86,14 @@ type Call struct {
 	ByModel bool
 	// Compactor writes summaries, nil if no model can be asked.
 	Compactor Compactor
+}
+
+// SessionKey returns the key of the session, or Key.
+func (c *Call) SessionKey() furl.SessionKey {
+	if c.Session != nil {
+		return c.Session.Info().SessionKey
+	}
+	return c.Key
 }
 
 // Result is what an operation has done, or would do.
@@ -149,7 +166,7 @@ func Named(name string) *Operation {
 // All returns the table.
 func All() []*Operation { return slices.Clone(all) }
 
-var all = []*Operation{pin, unpin, prefer, hide, restore, compact, reduce, approve, refuse, edit, rewind, fork, set, redact, deletes}
+var all = []*Operation{pin, unpin, prefer, hide, restore, compact, reduce, approve, refuse, edit, rewind, fork, set, redact, hold, release, deletes}
 
 // preview is the part of an input that asks what an operation would do.
 type preview struct {

@@ -475,6 +475,52 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// A hold is undone by its release, and a release by another hold of the same; without a session
+// they are about all of a tenant.
+func TestHoldAndRelease(t *testing.T) {
+	c := opened(t)
+	other := &operation.Call{Context: t.Context(), Sessions: c.Sessions, Key: furl.SessionKey{Tenant: "acme"}, By: "ann"}
+	for _, c := range []*operation.Call{c, other} {
+		holds := func() []storage.Hold {
+			list, err := storage.Holds(t.Context(), c.Sessions.Store())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list
+		}
+		preview := *c
+		preview.Preview = true
+		in := &operation.LegalInput{Reason: " case 17 "}
+		if _, err := operation.Named("hold").Do(&preview, in); err != nil || len(holds()) != 0 {
+			t.Fatal(err, holds())
+		}
+		done, err := operation.Named("hold").Do(c, in)
+		if err != nil || len(holds()) != 1 || holds()[0].Reason != "case 17" || holds()[0].Tenant != c.SessionKey().Tenant || holds()[0].By != c.By {
+			t.Fatal(err, holds())
+		}
+		if c.Session != nil {
+			for name, in := range map[string]any{"delete": &operation.DeleteInput{}, "redact": &operation.RedactInput{}} {
+				if _, err := operation.Named(name).Do(c, in); !errors.As(err, new(*storage.HeldError)) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+		back, err := operation.Named(done.Undo.Operation).Do(&operation.Call{Context: t.Context(), Sessions: c.Sessions}, done.Undo.Input)
+		if err != nil || len(holds()) != 0 {
+			t.Fatal(err, holds())
+		}
+		if again := back.Undo.Input.(*operation.LegalInput); again.Reason != "case 17" || again.Tenant != string(c.SessionKey().Tenant) {
+			t.Errorf("the undo of the release is %+v", again)
+		}
+		if _, err := operation.Named("release").Do(c, done.Undo.Input); !errors.As(err, new(operation.Invalid)) {
+			t.Errorf("released twice: %v", err)
+		}
+		if _, err := operation.Named("hold").Do(c, &operation.LegalInput{}); !errors.As(err, new(operation.Invalid)) {
+			t.Errorf("without a reason: %v", err)
+		}
+	}
+}
+
 // A preview of a redaction shows where secrets are and no secret; the redaction removes them from
 // the store, from memory and from what the program keeps, and is not undone.
 func TestRedact(t *testing.T) {

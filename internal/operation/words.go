@@ -26,7 +26,7 @@ func (r *Result) Text(preview bool) string {
 
 // JSON returns a result for programs: Head, and the fields of Value beside it.
 func (r *Result) JSON(c *Call) (json.RawMessage, error) {
-	head := Head{Session: c.Session.ID(), DryRun: c.Preview, Text: r.Text(c.Preview), Notes: r.Notes}
+	head := Head{Session: c.SessionKey().Session, DryRun: c.Preview, Text: r.Text(c.Preview), Notes: r.Notes}
 	if r.Undo != nil {
 		head.Undo = &undoJSON{r.Undo.Operation, r.Undo.Input}
 	}

@@ -18,17 +18,6 @@ import (
 // Local is the tenant of sessions without a tenant.
 const Local = furl.Tenant("")
 
-// HeldWords says what a legal hold keeps.
-func HeldWords(h *storage.Hold) string {
-	if h.Session == "" {
-		return "all sessions of tenant " + Word(h.Tenant)
-	}
-	if h.Tenant == Local {
-		return "session " + string(h.Session)
-	}
-	return fmt.Sprintf("session %s of tenant %s", h.Session, Word(h.Tenant))
-}
-
 // LocalName is the name of localTenant on the command line.
 const LocalName = "local"
 

@@ -64,6 +64,8 @@ var operatedCases = map[string]operatedCase{
 	"fork":    {"5", `{"at":5}`, []string{"fork", "at", "5"}, "", false},
 	"set":     {"policy=rolling title=Mine", `{"policy":"rolling","title":"Mine"}`, []string{"settings", "policy", "rolling", "title", "Mine"}, "", false},
 	"redact":  {"--pattern marker_1\\b", `{"patterns":["marker_1\\b"]}`, []string{"redact", "pattern", "marker_1\\b"}, "", true},
+	"hold":    {"--reason case", `{"reason":"case"}`, []string{"hold", "reason", "case"}, "", false},
+	"release": {"h-1", `{"hold":"h-1"}`, []string{"release", "hold", "h-1"}, "", false},
 	"delete":  {"", `{}`, []string{"delete"}, "", true},
 
 	"approve":      {"", `{}`, []string{"approve"}, "", false},
@@ -81,6 +83,9 @@ func TestOperationsOnAllSurfaces(t *testing.T) {
 	waiting := filepath.Join(folder, "waiting.db")
 	prepareOperated(t, waiting, "")
 	prepareSummary(t, waiting, "")
+	held := filepath.Join(folder, "held.db")
+	prepareOperated(t, held, "")
+	prepareHold(t, held)
 	for _, o := range operation.All() {
 		c, ok := operatedCases[o.Name]
 		if !ok {
@@ -91,6 +96,8 @@ func TestOperationsOnAllSurfaces(t *testing.T) {
 			want, prepared, before := "", prepared, before
 			if strings.Contains(o.Path, "summary/") {
 				prepared, before = waiting, stateOf(t, waiting, "")
+			} else if o.Name == "release" {
+				prepared, before = held, stateOf(t, held, "")
 			}
 			for _, on := range operation.Surfaces() {
 				place := filepath.Join(folder, o.Name+string(on)+".db")
@@ -126,12 +133,7 @@ func TestHeldOnAllSurfaces(t *testing.T) {
 	provideSummaries(t)
 	prepared := filepath.Join(folder, "prepared.db")
 	prepareOperated(t, prepared, "")
-	withSessions(t, prepared, func(all *session.Sessions) {
-		hold := storage.Hold{ID: "h-1", Session: "s1", Reason: "case 17"}
-		if err := storage.ChangeHolds(t.Context(), all.Store(), func([]storage.Hold) ([]storage.Hold, error) { return []storage.Hold{hold}, nil }); err != nil {
-			t.Fatal(err)
-		}
-	})
+	prepareHold(t, prepared)
 	before := stateOf(t, prepared, "")
 	for _, o := range operation.All() {
 		if o.Audit != operation.Delete && o.Name != "redact" {
@@ -167,6 +169,16 @@ const (
 	hostileMarkup = "<script>alert"
 	hostile       = hostileTitle + "owned\a" + hostileMarkup + "(1)</script>"
 )
+
+// prepareHold puts the session under the legal hold h-1.
+func prepareHold(t *testing.T, place string) {
+	withSessions(t, place, func(all *session.Sessions) {
+		hold := storage.Hold{ID: "h-1", Session: "s1", Reason: "case 17"}
+		if err := storage.ChangeHolds(t.Context(), all.Store(), func([]storage.Hold) ([]storage.Hold, error) { return []storage.Hold{hold}, nil }); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
 
 // prepareOperated makes a store with a session s1 of a tenant: record 3 is pinned, and 7.0 is hidden.
 func prepareOperated(t *testing.T, place string, tenant furl.Tenant) {
@@ -279,6 +291,13 @@ var digests = regexp.MustCompile(`"digest":"[^"]*",?`)
 func stateOf(t *testing.T, place string, tenant furl.Tenant) string {
 	var b strings.Builder
 	withSessions(t, place, func(all *session.Sessions) {
+		holds, err := storage.Holds(t.Context(), all.Store())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range holds {
+			fmt.Fprintf(&b, "hold of %q: %s\n", h.Session, h.Reason)
+		}
 		all = all.For(tenant)
 		for info, err := range all.List(t.Context(), storage.SessionQuery{}) {
 			if err != nil {
@@ -318,7 +337,11 @@ func stateOf(t *testing.T, place string, tenant furl.Tenant) string {
 func operateOn(t *testing.T, on operation.Surface, o *operation.Operation, c *operatedCase, place string) (said string, err error) {
 	switch on {
 	case operation.Command:
-		args := append(append(strings.Fields(o.Command), "--store", place, "s1"), strings.Fields(c.line)...)
+		args := append(strings.Fields(o.Command), "--store", place)
+		if !o.NoSession {
+			args = append(args, "s1")
+		}
+		args = append(args, strings.Fields(c.line)...)
 		if o.Name == "edit-summary" {
 			file := filepath.Join(t.TempDir(), "summary.md")
 			if err := os.WriteFile(file, []byte("They read files, and more."), 0o600); err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/modelsapi"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/serving"
 	"github.com/furlhq/furl/internal/setup"
-	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
@@ -154,7 +154,7 @@ func noneHeld(f *cmdline.StoreFlags, ctx context.Context, kept *keptFiles) (err 
 	if err != nil || len(holds) == 0 {
 		return err
 	}
-	return fmt.Errorf("%s is under legal hold: %s (%s). Nothing was deleted. furl hold list shows all holds, and furl hold release releases one", cmdline.Printable(kept.store), tenants.HeldWords(&holds[0]), cmdline.Printable(holds[0].Reason))
+	return fmt.Errorf("%s is under legal hold: %s (%s). Nothing was deleted. furl hold list shows all holds, and furl hold release releases one", cmdline.Printable(kept.store), operation.HeldWords(&holds[0]), cmdline.Printable(holds[0].Reason))
 }
 
 // keptFiles are what furl keeps on a machine.

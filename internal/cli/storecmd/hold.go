@@ -1,16 +1,15 @@
 package storecmd
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
@@ -27,62 +26,68 @@ func jsonHoldOf(h storage.Hold) jsonHold { return jsonHold{h, tenants.Word(h.Ten
 
 // HoldCommand returns furl hold.
 func HoldCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.NewStoreFlags(p)
-	var tenant, reason string
+	f, o, in := cmdline.NewStoreFlags(p), operation.Named("hold"), &operation.LegalInput{}
 	cmd := &cobra.Command{
 		Use:   "hold [SESSION]",
-		Short: "Keep sessions from being deleted (legal hold)",
-		Long: `Puts a session, or all sessions of a tenant, under legal hold. Until the hold is released,
-neither furl delete nor retention nor the page deletes them. Holds are in the store, so
-all processes that use it keep them.`,
+		Short: o.Short,
+		Long:  o.Long,
 		Example: `  furl hold 01jd5 --reason "case 2026-17"
   furl hold --tenant acme --reason "case 2026-17"
   furl hold list
   furl hold release h-7k2m`,
 		Args: cmdline.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if reason = strings.TrimSpace(reason); reason == "" || len(reason) > 500 {
-				return cmdline.BadUsage("--reason is required, with at most 500 bytes: it is shown to whoever tries to delete")
-			}
-			if len(args) == 0 && tenant == "" {
+			if len(args) == 0 && in.Tenant == "" {
 				return cmdline.BadUsage("name a session, or a tenant with --tenant")
 			}
-			ctx := cmd.Context()
-			store, err := f.Existing(ctx)
+			store, err := f.Existing(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer workspace.CloseStore(store, &err)
-			h := storage.Hold{ID: "h-" + strings.ToLower(rand.Text()[:8]), Tenant: tenants.Local, Reason: reason, By: cmdline.ShellUser(), Created: time.Now().UTC().Truncate(time.Second)}
-			if tenant != "" {
-				if h.Tenant, err = cmdline.TenantNamedOrNew(cmd, store, tenant); err != nil {
-					return err
-				}
-				f.Program.Audited.FoundTenant(h.Tenant)
+			key, err := heldKey(&f, cmd, store, in.Tenant, args)
+			if err != nil {
+				return err
 			}
-			if len(args) > 0 {
-				info, err := sessionOf(&f, cmd, store, h.Tenant, args[0])
-				if err != nil {
-					return err
-				}
-				h.Session = info
-				f.Program.Audited.Found(info)
-			}
-			if err := storage.ChangeHolds(ctx, store, func(holds []storage.Hold) ([]storage.Hold, error) { return append(holds, h), nil }); err != nil {
-				return fmt.Errorf("hold: %w", err)
-			}
-			if f.Json {
-				return cmdline.PrintJSON(cmd.OutOrStdout(), jsonHoldOf(h))
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s holds %s\n", h.ID, tenants.HeldWords(&h))
-			return nil
+			return runOnKey(&f, cmd, store, key, o, in)
 		},
 	}
 	f.Add(cmd)
-	cmd.Flags().StringVar(&tenant, "tenant", "", "`name` of the tenant: without a session, all its sessions, also later ones")
-	cmd.Flags().StringVar(&reason, "reason", "", "`why` the sessions are kept")
+	operation.Flags(cmd.Flags(), in)
 	cmd.AddCommand(listHoldsCommand(p), releaseHoldCommand(p))
 	return cmd
+}
+
+// heldKey returns what a hold is about: a session, or all of a tenant.
+func heldKey(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store, tenant string, args []string) (key furl.SessionKey, err error) {
+	if tenant != "" {
+		if key.Tenant, err = cmdline.TenantNamedOrNew(cmd, store, tenant); err != nil {
+			return key, err
+		}
+		f.Program.Audited.FoundTenant(key.Tenant)
+	}
+	if len(args) > 0 {
+		if key.Session, err = sessionOf(f, cmd, store, key.Tenant, args[0]); err != nil {
+			return key, err
+		}
+		f.Program.Audited.Found(key.Session)
+	}
+	return key, nil
+}
+
+// runOnKey does an operation that does not read the session.
+func runOnKey(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store, key furl.SessionKey, o *operation.Operation, in any) error {
+	all, err := f.Sessions(store)
+	if err != nil {
+		return err
+	}
+	call := &operation.Call{Context: cmd.Context(), Sessions: all, Key: key, By: cmdline.ShellUser()}
+	err = run(cmd, call, o, in, f.Json)
+	if err == nil && key == (furl.SessionKey{}) { // it has found it
+		f.Program.Audited.FoundTenant(call.Key.Tenant)
+		f.Program.Audited.Found(call.Key.Session)
+	}
+	return err
 }
 
 // sessionOf returns the session of a tenant with an id or the beginning of one, a title, or
@@ -141,7 +146,7 @@ func listHoldsCommand(p cmdline.Program) *cobra.Command {
 			}
 			columns := []cmdline.Column{cmdline.Text("hold"), cmdline.Text("keeps"), cmdline.Text("since"), cmdline.Text("by"), cmdline.Text("reason")}
 			return cmdline.PrintList(cmd.OutOrStdout(), f.Json, "holds", list, "No legal holds.", columns, func(h *jsonHold) []string {
-				return []string{h.ID, tenants.HeldWords(&h.Hold), h.Created.Format(time.DateOnly), h.By, h.Reason}
+				return []string{h.ID, operation.HeldWords(&h.Hold), h.Created.Format(time.DateOnly), h.By, h.Reason}
 			})
 		},
 	}
@@ -150,40 +155,25 @@ func listHoldsCommand(p cmdline.Program) *cobra.Command {
 }
 
 func releaseHoldCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.NewStoreFlags(p)
+	f, o := cmdline.NewStoreFlags(p), operation.Named("release")
+	in := &operation.ReleaseInput{}
 	cmd := &cobra.Command{
 		Use:     "release HOLD",
-		Short:   "Release a legal hold",
+		Short:   o.Short,
+		Long:    o.Long,
 		Example: "  furl hold release h-7k2m",
 		Args:    cmdline.Exactly(1, "the id of a hold; furl hold list lists them"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			in.Hold = args[0]
 			store, err := f.Existing(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer workspace.CloseStore(store, &err)
-			var released storage.Hold
-			err = storage.ChangeHolds(cmd.Context(), store, func(holds []storage.Hold) ([]storage.Hold, error) {
-				for i, h := range holds {
-					if h.ID == args[0] {
-						released = h
-						return append(holds[:i], holds[i+1:]...), nil
-					}
-				}
-				return nil, cmdline.BadUsage("unknown hold %q: furl hold list lists them", args[0])
-			})
-			if err != nil {
-				return err
-			}
-			f.Program.Audited.FoundTenant(released.Tenant)
-			f.Program.Audited.Found(released.Session)
-			if f.Json {
-				return cmdline.PrintJSON(cmd.OutOrStdout(), jsonHoldOf(released))
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "released %s: %s\n", released.ID, tenants.HeldWords(&released))
-			return nil
+			return runOnKey(&f, cmd, store, furl.SessionKey{}, o, in)
 		},
 	}
 	f.Add(cmd)
+	operation.Flags(cmd.Flags(), in)
 	return cmd
 }

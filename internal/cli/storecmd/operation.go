@@ -81,7 +81,11 @@ func operate(f *cmdline.StoreFlags, cmd *cobra.Command, o *operation.Operation, 
 
 // operateOn does an operation on the session, and prints the result.
 func operateOn(t *cmdline.Target, cmd *cobra.Command, o *operation.Operation, in any, asJSON bool) error {
-	call := &operation.Call{Context: cmd.Context(), Sessions: t.All, Session: t.Session, Compactor: t.Compactor}
+	return run(cmd, &operation.Call{Context: cmd.Context(), Sessions: t.All, Session: t.Session, Compactor: t.Compactor}, o, in, asJSON)
+}
+
+// run does an operation, and prints the result.
+func run(cmd *cobra.Command, call *operation.Call, o *operation.Operation, in any, asJSON bool) error {
 	done, err := o.Do(call, in)
 	if err != nil {
 		return operationError(cmd, err)
@@ -114,7 +118,7 @@ func printResult(w io.Writer, c *operation.Call, r *operation.Result) {
 		fmt.Fprintln(w, cmdline.Printable(line))
 	}
 	if r.Undo != nil && !c.Preview {
-		fmt.Fprintln(w, "To undo this: furl "+cmdline.Printable(TypedCommand(operation.Named(r.Undo.Operation).Command, r.Undo, string(c.Session.ID()))))
+		fmt.Fprintln(w, "To undo this: furl "+cmdline.Printable(TypedCommand(operation.Named(r.Undo.Operation).Command, r.Undo, string(c.SessionKey().Session))))
 	}
 }
 
@@ -132,7 +136,7 @@ func ResultLines(c *operation.Call, r *operation.Result) []string {
 // of the command.
 func TypedCommand(name string, u *operation.Undo, id string) string {
 	words := []string{name}
-	if id != "" {
+	if id != "" && !operation.Named(u.Operation).NoSession {
 		words = append(words, id)
 	}
 	for _, word := range operation.Words(u.Input) {
