@@ -51,13 +51,9 @@ func operationOf(tool string) *operation.Operation {
 	return operation.Named(name)
 }
 
-type blockInput struct {
-	Handle string `json:"handle" jsonschema:"From a search result, such as furl:ID/12.0. Without ID: of the current session."`
-}
-
 type rangeInput struct {
-	blockInput
-	To string `json:"to,omitempty" jsonschema:"The last message, for all from handle to this one."`
+	Handle string `json:"handle" jsonschema:"From a search result, such as furl:ID/12.0. Without ID: of the current session."`
+	To     string `json:"to,omitempty" jsonschema:"The last message, for all from handle to this one."`
 }
 
 // addOperations adds the tools that change what a model sees in a session.

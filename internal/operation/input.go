@@ -93,32 +93,25 @@ func Arguments(in any, args []string) error {
 		if usage == "" {
 			continue
 		}
-		optional := strings.HasPrefix(usage, "[")
-		usage = strings.Trim(usage, "[]")
-		switch to := f.value.Addr().Interface().(type) {
-		case *[]string:
-			*to = args
-			return nil // an operation says itself what is missing
-		case *Pairs:
-			*to = args
-			return nil
-		case *string, **furl.Seq:
-			switch {
-			case len(args) == 0 && optional:
-				return nil
-			case len(args) == 0:
-				return invalid("missing argument: expected " + usage)
-			case len(args) > 1:
-				return invalid(fmt.Sprintf("unexpected argument %q after %s", args[1], usage))
-			}
-			if text, ok := to.(*string); ok {
-				*text = args[0]
-			} else if (&record{to.(**furl.Seq)}).Set(args[0]) != nil {
-				return invalid(fmt.Sprintf("invalid record number %q", args[0]))
-			}
+		usage, optional := strings.Trim(usage, "[]"), strings.HasPrefix(usage, "[")
+		if f.value.Kind() == reflect.Slice { // an operation says itself what is missing
+			f.value.Set(reflect.ValueOf(args).Convert(f.Type))
 			return nil
 		}
-		panic(fmt.Sprintf("the argument %s has the type %s", usage, f.Type))
+		text, isText := f.value.Addr().Interface().(*string)
+		seq, _ := f.value.Addr().Interface().(**furl.Seq)
+		switch {
+		case len(args) == 0 && optional:
+		case len(args) == 0:
+			return invalid("missing argument: expected " + usage)
+		case len(args) > 1:
+			return invalid(fmt.Sprintf("unexpected argument %q after %s", args[1], usage))
+		case isText:
+			*text = args[0]
+		case (&record{seq}).Set(args[0]) != nil:
+			return invalid(fmt.Sprintf("invalid record number %q", args[0]))
+		}
+		return nil
 	}
 	if len(args) > 0 {
 		return invalid(fmt.Sprintf("unexpected argument %q", args[0]))
@@ -141,27 +134,19 @@ func (o *Operation) Usage() string {
 func Words(in any) (words []string) {
 	var flags []string
 	for _, f := range fields(in) {
-		if f.value.IsZero() {
-			continue
-		}
-		text := fmt.Sprint(f.value.Interface())
-		switch v := f.value.Interface().(type) {
-		case []string:
-			words = append(words, v...)
-			continue
-		case Pairs:
-			words = append(words, v...)
-			continue
-		case *furl.Seq:
-			text = fmt.Sprint(*v)
-		}
-		switch name := f.Tag.Get("flag"); {
+		name, value := f.Tag.Get("flag"), reflect.Indirect(f.value)
+		switch {
+		case f.value.IsZero():
+		case value.Kind() == reflect.Slice:
+			for i := range value.Len() {
+				words = append(words, value.Index(i).String())
+			}
 		case name == "" || f.Tag.Get("arg") != "":
-			words = append(words, text)
-		case f.value.Kind() == reflect.Bool:
+			words = append(words, fmt.Sprint(value))
+		case value.Kind() == reflect.Bool:
 			flags = append(flags, "--"+name)
 		default:
-			flags = append(flags, "--"+name, text)
+			flags = append(flags, "--"+name, fmt.Sprint(value))
 		}
 	}
 	return append(words, flags...)

@@ -66,10 +66,8 @@ func operate(f *cmdline.StoreFlags, cmd *cobra.Command, o *operation.Operation, 
 		return err
 	}
 	defer t.Close(&err)
-	if !operation.DryRun(in) {
-		if err := t.OnlyStored(cmd); err != nil {
-			return err
-		}
+	if err := t.OnlyStored(cmd); err != nil && !operation.DryRun(in) {
+		return err
 	}
 	c, _, err := config.Load(f.Config, f.Program.Policies)
 	if err != nil {
