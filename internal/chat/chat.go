@@ -1,7 +1,7 @@
 // Package chat defines a conversation as a chat program shows it: what the program can
 // ask of the conversation, and what the conversation can ask of the user.
 //
-// Package internal/cli/chatcmd has the conversation of a session, and internal/tui the screen.
+// Package internal/conversation has the conversation of a session, and internal/tui the screen.
 package chat
 
 import (

@@ -1,5 +1,5 @@
-// Package doctor checks running gateways as a client on this machine, and says what to do about
-// each problem.
+// Package doctor checks stores, and running gateways as a client on this machine, and says what
+// to do about each problem.
 package doctor
 
 import (

@@ -225,3 +225,6 @@ func NameMatches(info storage.SessionInfo, words string) bool {
 	return strings.HasPrefix(string(info.Session), words) || strings.HasPrefix(agents.OwnID(info.Hint, words), words) ||
 		strings.Contains(strings.ToLower(info.Title), strings.ToLower(words))
 }
+
+// ErrNoStore is the error of a command that reads a store that does not exist.
+var ErrNoStore = errors.New("no store")

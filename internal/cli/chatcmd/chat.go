@@ -1,5 +1,5 @@
-// Package chatcmd is furl chat: the conversation of a session, its slash commands and tools.
-// Package internal/tui draws it.
+// Package chatcmd is furl chat and its slash commands. Package internal/conversation has the
+// conversation, and internal/tui draws it.
 package chatcmd
 
 import (
@@ -20,7 +20,9 @@ import (
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/conversation"
 	"github.com/furlhq/furl/internal/membudget"
+	"github.com/furlhq/furl/internal/models"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/tui"
 	"github.com/furlhq/furl/internal/workspace"
@@ -31,11 +33,9 @@ import (
 // chatFlags are the flags of furl chat.
 type chatFlags struct {
 	cmdline.StoreFlags
-	prompt, resume, model, folder, policy string
-	system, script                        string
-	last, simulate, yes, noTools, noMCP   bool
-	playback                              bool
-	steps                                 int
+	conversation.Options
+	prompt, resume, policy string
+	last                   bool
 }
 
 // Command returns furl chat.
@@ -70,17 +70,17 @@ input is added to the message. Calls that change something are refused then, unl
 	fl.StringVarP(&f.prompt, "prompt", "p", "", "print the reply to this `message` and exit")
 	fl.BoolVarP(&f.last, "continue", "c", false, "continue the newest chat of the working folder")
 	fl.StringVarP(&f.resume, "resume", "r", "", "continue this `session`: id, its beginning, title, or latest")
-	fl.StringVarP(&f.model, "model", "m", "", "`name` of a model of the configuration, or a model's ID")
+	fl.StringVarP(&f.Model, "model", "m", "", "`name` of a model of the configuration, or a model's ID")
 	fl.StringVar(&f.policy, "policy", "", "policy `name` for a new session (default that of the configuration, else auto)")
-	fl.StringVarP(&f.folder, "dir", "C", "", "working `folder` (default the current one)")
-	fl.StringVar(&f.system, "system", "", "`file` with instructions for the model, instead of furl's")
-	fl.BoolVarP(&f.yes, "yes", "y", false, "run tools that change something without asking")
-	fl.BoolVar(&f.noTools, "no-tools", false, "offer no tools for files and commands")
-	fl.BoolVar(&f.noMCP, "no-mcp", false, "do not start the MCP servers of the configuration")
-	fl.IntVar(&f.steps, "max-steps", 0, "at most this `number` of requests for each message (default no limit)")
-	fl.BoolVar(&f.simulate, "sim", false, "let a simulated model reply")
-	fl.StringVar(&f.script, "script", "", "let a simulated model reply from this script `file`; see furl sim")
-	fl.BoolVar(&f.playback, "playback", false, "the replies come from a recording: hide nothing from the model")
+	fl.StringVarP(&f.Folder, "dir", "C", "", "working `folder` (default the current one)")
+	fl.StringVar(&f.System, "system", "", "`file` with instructions for the model, instead of furl's")
+	fl.BoolVarP(&f.Yes, "yes", "y", false, "run tools that change something without asking")
+	fl.BoolVar(&f.NoTools, "no-tools", false, "offer no tools for files and commands")
+	fl.BoolVar(&f.NoMCP, "no-mcp", false, "do not start the MCP servers of the configuration")
+	fl.IntVar(&f.Steps, "max-steps", 0, "at most this `number` of requests for each message (default no limit)")
+	fl.BoolVar(&f.Simulate, "sim", false, "let a simulated model reply")
+	fl.StringVar(&f.Script, "script", "", "let a simulated model reply from this script `file`; see furl sim")
+	fl.BoolVar(&f.Playback, "playback", false, "the replies come from a recording: hide nothing from the model")
 	cmdline.Complete(cmd, "policy", p.PolicyNames)
 	_ = cmd.RegisterFlagCompletionFunc("resume", func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		ids, _ := cmdline.CompleteSessions(&f.StoreFlags)(cmd, nil, begun)
@@ -91,7 +91,7 @@ input is added to the message. Calls that change something are refused then, unl
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return cmdline.KeyedModelNames(c), cobra.ShellCompDirectiveNoFileComp
+		return models.KeyedNames(c), cobra.ShellCompDirectiveNoFileComp
 	})
 	return cmd
 }
@@ -111,8 +111,8 @@ func (f *chatFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return cmdline.BadUsage("--json requires -p with a message")
 	case plain && len(args) > 0:
 		return cmdline.BadUsage("-p and the argument %q are two messages; quote arguments with spaces", args[0])
-	case f.steps < 0:
-		return cmdline.BadUsage("invalid --max-steps %d: expected 0 or more", f.steps)
+	case f.Steps < 0:
+		return cmdline.BadUsage("invalid --max-steps %d: expected 0 or more", f.Steps)
 	}
 	message := f.prompt
 	if len(args) > 0 {
@@ -140,13 +140,13 @@ func (f *chatFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	defer workspace.CloseStore(store, &err)
-	c, err := f.conversation(cmd, store)
+	c, err := f.open(cmd.Context(), store)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	defer func() {
-		if e := c.keepSettings(context.WithoutCancel(cmd.Context())); e != nil && err == nil {
+		if e := c.KeepSettings(context.WithoutCancel(cmd.Context())); e != nil && err == nil {
 			err = fmt.Errorf("store the settings: %w", e)
 		}
 	}()
@@ -180,7 +180,7 @@ func withInput(message string, in io.Reader) (string, error) {
 }
 
 // runScreen runs the chat on the terminal.
-func (c *conversation) runScreen(cmd *cobra.Command, in *os.File, first []agent.Input) error {
+func (c *chatRun) runScreen(cmd *cobra.Command, in *os.File, first []agent.Input) error {
 	history := ""
 	if dir, err := config.DataDir(); err == nil {
 		history = filepath.Join(dir, workspace.ChatHistory)
@@ -191,28 +191,10 @@ func (c *conversation) runScreen(cmd *cobra.Command, in *os.File, first []agent.
 	}
 	c.color = cmdline.Styled(out)
 	err := tui.Run(cmd.Context(), c, tui.Options{In: in, Out: out, History: history, First: first})
-	if err == nil && c.session().Head() > 0 {
-		fmt.Fprintf(out, "To continue this chat: furl chat --resume %s\n", c.session().ID())
+	if err == nil && c.Session().Head() > 0 {
+		fmt.Fprintf(out, "To continue this chat: furl chat --resume %s\n", c.Session().ID())
 	}
 	return err
-}
-
-// workingFolder returns the absolute path of the working folder.
-func (f *chatFlags) workingFolder() (string, error) {
-	dir := f.folder
-	if dir == "" {
-		dir = "."
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	if fi, err := os.Stat(dir); err != nil {
-		return "", fmt.Errorf("working folder: %w", err)
-	} else if !fi.IsDir() {
-		return "", cmdline.BadUsage("working folder %s is a file", cmdline.Label(dir))
-	}
-	return dir, nil
 }
 
 // pick opens the session that the flags name, or creates one.
@@ -248,7 +230,7 @@ func (f *chatFlags) pick(ctx context.Context, all *session.Sessions, dir string)
 	return all.Create(meta), nil
 }
 
-var _ chat.Conversation = (*conversation)(nil)
+var _ chat.Conversation = (*chatRun)(nil)
 
 // shortSession is the beginning of a session's id for the screen.
 func shortSession(id furl.SessionID) string { return string(id[:min(len(id), 8)]) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,16 +18,42 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/cli/storecmd"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/conversation"
 	"github.com/furlhq/furl/internal/lazyregexp"
+	"github.com/furlhq/furl/internal/models"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/operation"
+	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
+
+// chatRun is a conversation with its slash commands.
+type chatRun struct {
+	*conversation.Conversation
+	f     *chatFlags
+	color bool // of the output of commands
+}
+
+// open opens the session that the flags name.
+func (f *chatFlags) open(ctx context.Context, store storage.Store) (*chatRun, error) {
+	c, err := conversation.Open(ctx, &f.Workspace, store, f.Options, func(all *session.Sessions, dir string) (*session.Session, error) { return f.pick(ctx, all, dir) })
+	return &chatRun{Conversation: c, f: f}, err
+}
+
+// target returns the conversation's session for furl's own commands.
+func (c *chatRun) target() *cmdline.Target {
+	return &cmdline.Target{Session: c.Session(), All: c.All, Store: c.Store, Shared: true, ChatModel: c.Agent().Model().ID}
+}
+
+// exportName is the default file of /export.
+func (c *chatRun) exportName() string {
+	return filepath.Join(c.Dir, "chat-"+shortSession(c.Session().ID())+".md")
+}
 
 // slash is a slash command.
 type slash struct {
 	chat.Command
-	run func(c *conversation, x *slashRun) chat.Reply
+	run func(c *chatRun, x *slashRun) chat.Reply
 }
 
 // slashRun is one use of a slash command.
@@ -42,25 +69,25 @@ type slashRun struct {
 func Slashes() []slash {
 	return []slash{
 		{chat.Command{Name: "context", Short: "Show what takes up the context window"}, furlCommand("context")},
-		{chat.Command{Name: "compact", Usage: "[HANDLE...] [FOCUS]", Short: "Replace old or chosen messages by a summary"}, (*conversation).compact},
-		{chat.Command{Name: "rolling-context", Usage: "[on|off]", Short: "Hide old tool results as they age", Values: switches}, (*conversation).rolling},
-		{chat.Command{Name: "policy", Usage: "[NAME]", Short: "Choose how the context is reduced"}, (*conversation).policy},
-		{chat.Command{Name: "summary", Usage: "[approve|refuse]", Short: "Show summaries, approve one that waits", Values: values("approve", "refuse")}, (*conversation).summaries},
-		{chat.Command{Name: "edit-summary", Usage: "[NUMBER]", Short: "Edit a summary"}, (*conversation).editSummary},
-		{chat.Command{Name: "search", Usage: "WORDS", Short: "Search this session, also what is hidden"}, (*conversation).search},
+		{chat.Command{Name: "compact", Usage: "[HANDLE...] [FOCUS]", Short: "Replace old or chosen messages by a summary"}, (*chatRun).compact},
+		{chat.Command{Name: "rolling-context", Usage: "[on|off]", Short: "Hide old tool results as they age", Values: switches}, (*chatRun).rolling},
+		{chat.Command{Name: "policy", Usage: "[NAME]", Short: "Choose how the context is reduced"}, (*chatRun).policy},
+		{chat.Command{Name: "summary", Usage: "[approve|refuse]", Short: "Show summaries, approve one that waits", Values: values("approve", "refuse")}, (*chatRun).summaries},
+		{chat.Command{Name: "edit-summary", Usage: "[NUMBER]", Short: "Edit a summary"}, (*chatRun).editSummary},
+		{chat.Command{Name: "search", Usage: "WORDS", Short: "Search this session, also what is hidden"}, (*chatRun).search},
 		{chat.Command{Name: "get", Usage: "HANDLE", Short: "Print a message or result as recorded"}, needs("a handle, such as furl:12", furlCommand("get"))},
 		operated("hide"), operated("restore"), operated("pin"), operated("prefer"), operated("unpin"),
-		{chat.Command{Name: "rewind", Usage: "[RECORD]", Short: "Go back to an earlier message"}, (*conversation).rewind},
+		{chat.Command{Name: "rewind", Usage: "[RECORD]", Short: "Go back to an earlier message"}, (*chatRun).rewind},
 		{chat.Command{Name: "branches", Short: "List the branches of the session"}, furlCommand("branches")},
-		{chat.Command{Name: "fork", Usage: "[RECORD]", Short: "Continue in a copy of the session"}, (*conversation).fork},
-		{chat.Command{Name: "new", Short: "Start a new session"}, (*conversation).startNew},
-		{chat.Command{Name: "resume", Usage: "[SESSION]", Short: "Continue another session"}, (*conversation).resume},
-		{chat.Command{Name: "model", Usage: "[NAME]", Short: "Choose the model"}, (*conversation).chooseModel},
-		{chat.Command{Name: "settings", Usage: "[KEY=VALUE]...", Short: "Change or list the session's settings"}, (*conversation).settings},
-		{chat.Command{Name: "tools", Short: "List the tools of the model"}, (*conversation).listTools},
-		{chat.Command{Name: "export", Usage: "[FILE]", Short: "Export the session to a file"}, (*conversation).export},
-		{chat.Command{Name: "help", Short: "List the commands"}, (*conversation).help},
-		{chat.Command{Name: "quit", Short: "End the chat"}, func(*conversation, *slashRun) chat.Reply { return chat.Reply{Quit: true} }},
+		{chat.Command{Name: "fork", Usage: "[RECORD]", Short: "Continue in a copy of the session"}, (*chatRun).fork},
+		{chat.Command{Name: "new", Short: "Start a new session"}, (*chatRun).startNew},
+		{chat.Command{Name: "resume", Usage: "[SESSION]", Short: "Continue another session"}, (*chatRun).resume},
+		{chat.Command{Name: "model", Usage: "[NAME]", Short: "Choose the model"}, (*chatRun).chooseModel},
+		{chat.Command{Name: "settings", Usage: "[KEY=VALUE]...", Short: "Change or list the session's settings"}, (*chatRun).settings},
+		{chat.Command{Name: "tools", Short: "List the tools of the model"}, (*chatRun).listTools},
+		{chat.Command{Name: "export", Usage: "[FILE]", Short: "Export the session to a file"}, (*chatRun).export},
+		{chat.Command{Name: "help", Short: "List the commands"}, (*chatRun).help},
+		{chat.Command{Name: "quit", Short: "End the chat"}, func(*chatRun, *slashRun) chat.Reply { return chat.Reply{Quit: true} }},
 	}
 }
 
@@ -69,24 +96,24 @@ func values(list ...string) func() []string { return func() []string { return li
 var switches = values("on", "off")
 
 // Commands implements chat.Conversation.
-func (c *conversation) Commands() []chat.Command {
+func (c *chatRun) Commands() []chat.Command {
 	list := make([]chat.Command, 0, 24)
 	for _, s := range Slashes() {
 		switch s.Name {
 		case "policy":
 			s.Values = c.policyNames
 		case "model":
-			s.Values = func() []string { return cmdline.KeyedModelNames(c.config) }
+			s.Values = func() []string { return models.KeyedNames(c.Config) }
 		}
 		list = append(list, s.Command)
 	}
 	return list
 }
 
-func (c *conversation) policyNames() []string { return c.config.Set().Names() }
+func (c *chatRun) policyNames() []string { return c.Config.Set().Names() }
 
 // Command implements chat.Conversation.
-func (c *conversation) Command(ctx context.Context, ask chat.Asker, line string, width int) chat.Reply {
+func (c *chatRun) Command(ctx context.Context, ask chat.Asker, line string, width int) chat.Reply {
 	name, text := chat.Split(line)
 	if name == "exit" {
 		name = "quit"
@@ -116,7 +143,7 @@ func noSlash(name string) string {
 // a subcommand, and args are its own flags and arguments. The flags of the chat that
 // choose the store and the configuration are put between them, because args may have a
 // "--", after which nothing is a flag.
-func (c *conversation) furl(x *slashRun, name string, args ...string) chat.Reply {
+func (c *chatRun) furl(x *slashRun, name string, args ...string) chat.Reply {
 	out := &cmdline.Screen{Cols: x.width, Color: c.color}
 	p := c.f.Program
 	cmd := cmdline.NewRoot(p)
@@ -126,7 +153,7 @@ func (c *conversation) furl(x *slashRun, name string, args ...string) chat.Reply
 	cmd.SetOut(out)
 	cmd.SetErr(out)
 	err := cmd.ExecuteContext(cmdline.WithOpen(x, c.target()))
-	id := string(c.session().ID())
+	id := string(c.Session().ID())
 	r := chat.Reply{Text: strings.TrimRight(asSlash(out.String(), id), "\n")}
 	if err != nil {
 		r.Err = errors.New(asSlash(err.Error(), id))
@@ -151,16 +178,16 @@ func asSlash(text, id string) string {
 var mentioned = lazyregexp.New(`\bfurl (context|summary|edit-summary|search|get|restore|rewind|branches|set|export|show)\b`)
 
 // furlCommand runs the command of furl with the session and the arguments.
-func furlCommand(name string) func(*conversation, *slashRun) chat.Reply {
-	return func(c *conversation, x *slashRun) chat.Reply {
-		return c.furl(x, name, append([]string{"--", string(c.session().ID())}, x.args...)...)
+func furlCommand(name string) func(*chatRun, *slashRun) chat.Reply {
+	return func(c *chatRun, x *slashRun) chat.Reply {
+		return c.furl(x, name, append([]string{"--", string(c.Session().ID())}, x.args...)...)
 	}
 }
 
 // operated is the slash command of an operation.
 func operated(name string) slash {
 	o := operation.Named(name)
-	return slash{chat.Command{Name: o.Slash, Usage: o.Usage(), Short: o.Short}, func(c *conversation, x *slashRun) chat.Reply {
+	return slash{chat.Command{Name: o.Slash, Usage: o.Usage(), Short: o.Short}, func(c *chatRun, x *slashRun) chat.Reply {
 		in := o.Input()
 		flags := pflag.NewFlagSet(o.Name, pflag.ContinueOnError)
 		flags.SetOutput(io.Discard)
@@ -177,8 +204,8 @@ func operated(name string) slash {
 }
 
 // operate does an operation on the session, and says what it has done.
-func (c *conversation) operate(x *slashRun, o *operation.Operation, in any) chat.Reply {
-	call := &operation.Call{Context: x, Sessions: c.all, Session: c.session(), Compactor: chatCompactor{a: c.agent()}}
+func (c *chatRun) operate(x *slashRun, o *operation.Operation, in any) chat.Reply {
+	call := &operation.Call{Context: x, Sessions: c.All, Session: c.Session(), Compactor: chatCompactor{a: c.Agent()}}
 	done, err := o.Do(call, in)
 	if wrong, ok := errors.AsType[operation.Invalid](err); ok {
 		return chat.Reply{Err: fmt.Errorf("%w; the form is /%s", wrong, strings.TrimSpace(o.Slash+" "+o.Usage()))}
@@ -199,8 +226,8 @@ func chatText(call *operation.Call, done *operation.Result) string {
 }
 
 // needs returns an error if there are no arguments.
-func needs(what string, run func(*conversation, *slashRun) chat.Reply) func(*conversation, *slashRun) chat.Reply {
-	return func(c *conversation, x *slashRun) chat.Reply {
+func needs(what string, run func(*chatRun, *slashRun) chat.Reply) func(*chatRun, *slashRun) chat.Reply {
+	return func(c *chatRun, x *slashRun) chat.Reply {
 		if len(x.args) == 0 {
 			return chat.Reply{Err: errors.New("missing argument: expected " + what)}
 		}
@@ -208,10 +235,10 @@ func needs(what string, run func(*conversation, *slashRun) chat.Reply) func(*con
 	}
 }
 
-func (c *conversation) rolling(x *slashRun) chat.Reply {
+func (c *chatRun) rolling(x *slashRun) chat.Reply {
 	switch x.text {
 	case "":
-		for _, s := range c.session().Settings() {
+		for _, s := range c.Session().Settings() {
 			if s.Name == "rolling_context" {
 				return chat.Reply{Text: "Rolling context is " + onOrOff(s.Value) + ". To change it: /rolling-context on, or off."}
 			}
@@ -223,11 +250,11 @@ func (c *conversation) rolling(x *slashRun) chat.Reply {
 }
 
 // set changes settings of the session.
-func (c *conversation) set(x *slashRun, pairs ...string) chat.Reply {
+func (c *chatRun) set(x *slashRun, pairs ...string) chat.Reply {
 	return c.operate(x, operation.Named("set"), &operation.SetInput{Pairs: pairs})
 }
 
-func (c *conversation) settings(x *slashRun) chat.Reply {
+func (c *chatRun) settings(x *slashRun) chat.Reply {
 	if len(x.args) == 0 {
 		return furlCommand("set")(c, x)
 	}
@@ -241,11 +268,11 @@ func onOrOff(value string) string {
 	return "off"
 }
 
-func (c *conversation) policy(x *slashRun) chat.Reply {
+func (c *chatRun) policy(x *slashRun) chat.Reply {
 	name := x.text
 	if name == "" {
 		now := ""
-		for _, s := range c.session().Settings() {
+		for _, s := range c.Session().Settings() {
 			if s.Name == "policy" {
 				now = s.Value
 			}
@@ -261,7 +288,7 @@ func (c *conversation) policy(x *slashRun) chat.Reply {
 // choose asks the user for one of several names.
 func choose(x *slashRun, title string, names []string, now string) (string, error) {
 	if x.ask == nil {
-		return "", errNoAnswer
+		return "", conversation.ErrNoAnswer
 	}
 	q := chat.Question{Title: title, Default: max(0, slices.Index(names, now))}
 	for _, n := range names {
@@ -274,27 +301,27 @@ func choose(x *slashRun, title string, names []string, now string) (string, erro
 	return names[answer.Option], nil
 }
 
-func (c *conversation) summaries(x *slashRun) chat.Reply {
+func (c *chatRun) summaries(x *slashRun) chat.Reply {
 	switch x.text {
 	case "":
-		return c.furl(x, "summary", string(c.session().ID()))
+		return c.furl(x, "summary", string(c.Session().ID()))
 	case "approve", "refuse":
 		return c.operate(x, operation.Named(x.text), &operation.DecideInput{})
 	}
 	return chat.Reply{Err: fmt.Errorf("invalid argument %q: expected approve or refuse", x.text)}
 }
 
-func (c *conversation) editSummary(x *slashRun) chat.Reply {
+func (c *chatRun) editSummary(x *slashRun) chat.Reply {
 	in := &operation.EditInput{}
 	if err := operation.Arguments(in, x.args); err != nil {
 		return chat.Reply{Err: err}
 	}
-	r, err := operation.SummaryOf(c.session(), in.Reduction)
+	r, err := operation.SummaryOf(c.Session(), in.Reduction)
 	if err != nil {
 		return chat.Reply{Err: fmt.Errorf("%w; /summary lists the summaries", err)}
 	}
 	if x.ask == nil {
-		return chat.Reply{Err: errNoAnswer}
+		return chat.Reply{Err: conversation.ErrNoAnswer}
 	}
 	answer, err := x.ask(x, chat.Question{Title: "Edit the summary", Body: r.Summary, Edit: true})
 	if err != nil {
@@ -304,36 +331,36 @@ func (c *conversation) editSummary(x *slashRun) chat.Reply {
 	return c.operate(x, operation.Named("edit-summary"), in)
 }
 
-func (c *conversation) search(x *slashRun) chat.Reply {
+func (c *chatRun) search(x *slashRun) chat.Reply {
 	if x.text == "" {
 		return chat.Reply{Err: errors.New("empty search: expected words to find")}
 	}
-	return c.furl(x, "search", "--session", string(c.session().ID()), "--", x.text)
+	return c.furl(x, "search", "--session", string(c.Session().ID()), "--", x.text)
 }
 
 // fork copies the session and continues in the copy.
-func (c *conversation) fork(x *slashRun) chat.Reply {
-	s := c.session()
+func (c *chatRun) fork(x *slashRun) chat.Reply {
+	s := c.Session()
 	in := &operation.ForkInput{}
 	err := operation.Arguments(in, x.args)
 	if err != nil {
 		return chat.Reply{Err: err}
 	}
-	done, err := operation.Named("fork").Do(&operation.Call{Context: x, Sessions: c.all, Session: s}, in)
+	done, err := operation.Named("fork").Do(&operation.Call{Context: x, Sessions: c.All, Session: s}, in)
 	if err != nil {
 		return chat.Reply{Err: err}
 	}
 	fork := done.Value.(operation.Forked).Made
-	if err := c.use(fork); err != nil {
+	if err := c.Use(fork); err != nil {
 		return chat.Reply{Err: err}
 	}
 	return chat.Reply{Text: fmt.Sprintf("The chat continues in the copy %s. To return: /resume %s", shortSession(fork.ID()), s.ID()), Reload: len(x.args) > 0}
 }
 
-func (c *conversation) startNew(x *slashRun) chat.Reply {
-	was := c.session()
-	meta := storage.Meta{Client: chatClient, Project: c.dir, Policy: was.Meta().Policy}
-	if err := c.use(c.all.Create(meta)); err != nil {
+func (c *chatRun) startNew(x *slashRun) chat.Reply {
+	was := c.Session()
+	meta := storage.Meta{Client: chatClient, Project: c.Dir, Policy: was.Meta().Policy}
+	if err := c.Use(c.All.Create(meta)); err != nil {
 		return chat.Reply{Err: err}
 	}
 	return chat.Reply{Text: "This is a new session. To return: /resume " + string(was.ID())}
@@ -342,7 +369,7 @@ func (c *conversation) startNew(x *slashRun) chat.Reply {
 // listed is how many sessions or messages the user can choose from.
 const listed = 30
 
-func (c *conversation) resume(x *slashRun) chat.Reply {
+func (c *chatRun) resume(x *slashRun) chat.Reply {
 	name := x.text
 	if name == "" {
 		id, err := c.chooseSession(x)
@@ -351,9 +378,9 @@ func (c *conversation) resume(x *slashRun) chat.Reply {
 		}
 		name = id
 	}
-	s, err := c.all.Find(x, name)
+	s, err := c.All.Find(x, name)
 	if err == nil {
-		err = c.use(s)
+		err = c.Use(s)
 	}
 	if err != nil {
 		return chat.Reply{Err: err}
@@ -361,14 +388,14 @@ func (c *conversation) resume(x *slashRun) chat.Reply {
 	return chat.Reply{Text: "The chat continues session " + string(s.ID()) + ".", Reload: true}
 }
 
-func (c *conversation) chooseSession(x *slashRun) (string, error) {
+func (c *chatRun) chooseSession(x *slashRun) (string, error) {
 	q := chat.Question{Title: "Continue a session"}
 	var ids []string
-	for info, err := range c.all.List(x, storage.SessionQuery{}) {
+	for info, err := range c.All.List(x, storage.SessionQuery{}) {
 		if err != nil {
 			return "", err
 		}
-		if info.Project != c.dir || info.Session == c.session().ID() {
+		if info.Project != c.Dir || info.Session == c.Session().ID() {
 			continue
 		}
 		ids = append(ids, string(info.Session))
@@ -394,11 +421,11 @@ func (c *conversation) chooseSession(x *slashRun) (string, error) {
 	return ids[answer.Option], nil
 }
 
-func (c *conversation) chooseModel(x *slashRun) chat.Reply {
+func (c *chatRun) chooseModel(x *slashRun) chat.Reply {
 	name := x.text
-	now := c.agent().Model()
+	now := c.Agent().Model()
 	if name == "" {
-		names := cmdline.KeyedModelNames(c.config)
+		names := models.KeyedNames(c.Config)
 		if len(names) == 0 || x.ask == nil {
 			return chat.Reply{Text: "The model is " + cmdline.Printable(now.ID) + ". /model NAME changes it."}
 		}
@@ -408,34 +435,34 @@ func (c *conversation) chooseModel(x *slashRun) chat.Reply {
 		}
 	}
 	m := now
-	if c.simulated {
+	if c.Simulated {
 		m.ID = name // the simulated provider plays all models
-		if _, _, err := cmdline.KeyedModel(&config.Config{}, name); err != nil && strings.HasPrefix(err.Error(), "unknown") {
+		if _, _, err := models.Keyed(&config.Config{}, name); err != nil && strings.HasPrefix(err.Error(), "unknown") {
 			return chat.Reply{Err: err}
 		}
 	} else {
-		found, _, err := cmdline.KeyedModel(c.config, name)
+		found, _, err := models.Keyed(c.Config, name)
 		if err != nil {
 			return chat.Reply{Err: err}
 		}
-		m = cmdline.AgentModel(found)
+		m = models.AgentModel(found)
 	}
-	if err := c.agent().SetModel(m); err != nil {
+	if err := c.Agent().SetModel(m); err != nil {
 		return chat.Reply{Err: err}
 	}
-	c.mu.Lock()
-	c.model = m
-	c.mu.Unlock()
-	return chat.Reply{Text: fmt.Sprintf("The model is %s, with a context window of %s tokens.", cmdline.Printable(m.ID), numbers.Thousands(c.session().Model(m.ID).Window))}
+	c.Mu.Lock()
+	c.Model = m
+	c.Mu.Unlock()
+	return chat.Reply{Text: fmt.Sprintf("The model is %s, with a context window of %s tokens.", cmdline.Printable(m.ID), numbers.Thousands(c.Session().Model(m.ID).Window))}
 }
 
-func (c *conversation) listTools(x *slashRun) chat.Reply {
-	if len(c.openTools().list) == 0 {
+func (c *chatRun) listTools(x *slashRun) chat.Reply {
+	if len(c.OpenedTools().List) == 0 {
 		return chat.Reply{Text: "The model has no tools."}
 	}
 	b := cmdline.Screen{Cols: x.width, Color: c.color}
 	t := cmdline.NewTable(&b, cmdline.Text(""), cmdline.Text(""), cmdline.Text(""))
-	for _, tl := range c.openTools().list {
+	for _, tl := range c.OpenedTools().List {
 		asks := ""
 		if tl.Changes {
 			asks = "asks first"
@@ -447,15 +474,15 @@ func (c *conversation) listTools(x *slashRun) chat.Reply {
 	return chat.Reply{Text: strings.TrimRight(b.String(), "\n")}
 }
 
-func (c *conversation) export(x *slashRun) chat.Reply {
+func (c *chatRun) export(x *slashRun) chat.Reply {
 	name := x.text
 	if name == "" {
 		name = c.exportName()
 	}
-	return c.furl(x, "export", "-o", name, "--", string(c.session().ID()))
+	return c.furl(x, "export", "-o", name, "--", string(c.Session().ID()))
 }
 
-func (c *conversation) help(x *slashRun) chat.Reply {
+func (c *chatRun) help(x *slashRun) chat.Reply {
 	b := cmdline.Screen{Cols: x.width, Color: c.color}
 	t := cmdline.NewTable(&b, cmdline.Text(""), cmdline.Text(""))
 	for _, s := range Slashes() {
@@ -471,14 +498,14 @@ type rewound struct {
 	text string
 }
 
-func (c *conversation) messages() (list []rewound) {
-	c.read(func(st *furl.State) {
+func (c *chatRun) messages() (list []rewound) {
+	c.Read(func(st *furl.State) {
 		for i := st.Len() - 1; i >= 0 && len(list) < listed; i-- {
 			seq, m := st.Message(i)
 			if m.Role != furl.RoleUser {
 				continue
 			}
-			for _, e := range messageEntries(st, i, map[string]*furl.Block{}) {
+			for _, e := range conversation.MessageEntries(st, i, map[string]*furl.Block{}) {
 				if e.Kind == chat.User && e.Text != "" {
 					list = append(list, rewound{seq, e.Text})
 					break
@@ -490,8 +517,8 @@ func (c *conversation) messages() (list []rewound) {
 }
 
 // before returns the record before a message on its branch.
-func (c *conversation) before(seq furl.Seq) furl.Seq {
-	for _, r := range c.session().Records(seq - 1) {
+func (c *chatRun) before(seq furl.Seq) furl.Seq {
+	for _, r := range c.Session().Records(seq - 1) {
 		return r.Parent
 	}
 	return 0
@@ -499,7 +526,7 @@ func (c *conversation) before(seq furl.Seq) furl.Seq {
 
 // rewind continues from an earlier record. Files that the tools have changed since can
 // be put back.
-func (c *conversation) rewind(x *slashRun) chat.Reply {
+func (c *chatRun) rewind(x *slashRun) chat.Reply {
 	var to furl.Seq
 	input := ""
 	if len(x.args) > 0 {
@@ -525,10 +552,10 @@ func (c *conversation) rewind(x *slashRun) chat.Reply {
 		chosen := list[answer.Option]
 		to, input = c.before(chosen.seq), chosen.text
 	}
-	if c.isRunning() {
-		return chat.Reply{Err: errRunning}
+	if c.IsRunning() {
+		return chat.Reply{Err: conversation.ErrRunning}
 	}
-	files, err := c.openTools().restoreFiles(x, to)
+	files, err := c.OpenedTools().RestoreFiles(x, x.ask, to)
 	if err != nil {
 		return chat.Reply{Err: err}
 	}

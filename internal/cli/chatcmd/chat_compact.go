@@ -9,6 +9,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/agent"
 	"github.com/furlhq/furl/internal/chat"
+	"github.com/furlhq/furl/internal/conversation"
 	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
@@ -34,7 +35,7 @@ func (k chatCompactor) Compact(ctx context.Context, s *session.Session, what ope
 			return 0, err
 		}
 		if _, done := e.(agent.Done); !done && !k.show(e) {
-			return 0, errCanceled
+			return 0, conversation.ErrCanceled
 		}
 	}
 	for _, r := range s.Records(before) {
@@ -46,7 +47,7 @@ func (k chatCompactor) Compact(ctx context.Context, s *session.Session, what ope
 }
 
 // compact replaces old messages by a summary, or those that the first words name.
-func (c *conversation) compact(x *slashRun) chat.Reply {
+func (c *chatRun) compact(x *slashRun) chat.Reply {
 	o, in := operation.Named("compact"), &operation.CompactInput{}
 	words := x.args
 	for len(words) > 0 && (words[0] == "--dry-run" || namesMessages(words[0])) {
@@ -62,7 +63,7 @@ func (c *conversation) compact(x *slashRun) chat.Reply {
 	text := ""
 	run := func(yield func(agent.Event, error) bool) {
 		show := func(e agent.Event) bool { return yield(e, nil) }
-		call := &operation.Call{Context: x, Sessions: c.all, Session: c.session(), Compactor: chatCompactor{a: c.agent(), show: show}}
+		call := &operation.Call{Context: x, Sessions: c.All, Session: c.Session(), Compactor: chatCompactor{a: c.Agent(), show: show}}
 		done, err := o.Do(call, in)
 		if err == nil && done.Nothing != "" {
 			err = operation.Refusal(done.Nothing)
@@ -74,7 +75,7 @@ func (c *conversation) compact(x *slashRun) chat.Reply {
 		text = chatText(call, done)
 		yield(agent.Done{}, nil)
 	}
-	return chat.Reply{Events: c.asking(x, x.ask, iter.Seq2[agent.Event, error](run)), After: func() string { return text }}
+	return chat.Reply{Events: c.Asking(x, x.ask, iter.Seq2[agent.Event, error](run)), After: func() string { return text }}
 }
 
 // namesMessages reports whether a word is a handle, a record number or a range.

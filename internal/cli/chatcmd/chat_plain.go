@@ -20,21 +20,21 @@ import (
 
 // printRun sends a message, or runs a slash command, and prints the events without a
 // screen: the reply on out, the rest on errs, or all as JSON lines on out.
-func (c *conversation) printRun(ctx context.Context, out, errs io.Writer, message string, asJSON bool) error {
+func (c *chatRun) printRun(ctx context.Context, out, errs io.Writer, message string, asJSON bool) error {
 	p := &plain{c: c, out: out, errs: errs}
 	c.color = cmdline.Styled(out) && !asJSON
 	if asJSON {
 		p.json = json.NewEncoder(out)
 		p.json.SetEscapeHTML(false)
 	} else {
-		for _, n := range c.notices {
+		for _, n := range c.Notices {
 			fmt.Fprintln(errs, "furl: note:", n)
 		}
 	}
 	if !chat.IsCommand(message) {
 		return p.print(c.Run(ctx, nil, agent.Text(message)))
 	}
-	s := c.session()
+	s := c.Session()
 	records := s.Records(0)
 	r := c.Command(ctx, nil, message, cmp.Or(cmdline.Width(out), cmdline.PlainColumns))
 	if r.Err != nil {
@@ -66,7 +66,7 @@ func (c *conversation) printRun(ctx context.Context, out, errs io.Writer, messag
 
 // plain prints events.
 type plain struct {
-	c         *conversation
+	c         *chatRun
 	out, errs io.Writer
 	json      *json.Encoder // nil: text
 	text      strings.Builder
@@ -86,7 +86,7 @@ func (p *plain) events(s *session.Session, before []furl.Record) error {
 	if err := log.Load(before); err != nil {
 		return err
 	}
-	limit := s.Model(p.c.agent().Model().ID).Window
+	limit := s.Model(p.c.Agent().Model().ID).Window
 	for _, rec := range s.Records(furl.Seq(len(before))) {
 		for _, e := range event.Of(log.State(), rec, limit) {
 			p.printJSON(agent.Context{Record: rec.Seq, Event: e})
@@ -103,7 +103,7 @@ func (p *plain) print(run iter.Seq2[agent.Event, error]) error {
 		if err != nil {
 			p.endLine()
 			if p.json != nil {
-				p.line("error", map[string]any{"error": err.Error(), "session": p.c.session().ID()})
+				p.line("error", map[string]any{"error": err.Error(), "session": p.c.Session().ID()})
 			}
 			return err
 		}
@@ -114,7 +114,7 @@ func (p *plain) print(run iter.Seq2[agent.Event, error]) error {
 		}
 		if done, ok := e.(agent.Done); ok && done.MaxSteps {
 			p.endLine()
-			return errors.New("stopped at --max-steps before the model had ended; furl chat --resume " + string(p.c.session().ID()) + " continues")
+			return errors.New("stopped at --max-steps before the model had ended; furl chat --resume " + string(p.c.Session().ID()) + " continues")
 		}
 	}
 	return nil
@@ -189,7 +189,7 @@ func (p *plain) printJSON(e agent.Event) {
 	case agent.Context:
 		p.line("context", map[string]any{"record": e.Record, "name": e.Event.Name(), "event": e.Event})
 	case agent.Done:
-		u := p.c.session().Context(p.c.agent().Model().ID)
-		p.line("done", map[string]any{"session": p.c.session().ID(), "stop": e.Stop, "max_steps": e.MaxSteps, "text": p.text.String(), "context_tokens": u.Size, "context_limit": u.Limit})
+		u := p.c.Session().Context(p.c.Agent().Model().ID)
+		p.line("done", map[string]any{"session": p.c.Session().ID(), "stop": e.Stop, "max_steps": e.MaxSteps, "text": p.text.String(), "context_tokens": u.Size, "context_limit": u.Limit})
 	}
 }

@@ -9,19 +9,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"github.com/furlhq/furl/agent"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/chat"
-	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/conversation"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/storage"
 )
 
 // newConversation returns a conversation in an empty folder, with a simulated model that
 // replies from a script.
-func newConversation(t *testing.T, script string) *conversation {
+func newConversation(t *testing.T, script string) *chatRun {
 	t.Helper()
 	store := inmem.New()
 	t.Cleanup(func() {
@@ -33,7 +31,7 @@ func newConversation(t *testing.T, script string) *conversation {
 }
 
 // NewConversationIn is newConversation with a store, which stays open.
-func NewConversationIn(t *testing.T, script string, store storage.Store) *conversation {
+func NewConversationIn(t *testing.T, script string, store storage.Store) *chatRun {
 	t.Helper()
 	home := t.TempDir()
 	t.Setenv("FURL_DATA", home)
@@ -51,10 +49,8 @@ func NewConversationIn(t *testing.T, script string, store storage.Store) *conver
 	}
 	write("none.yaml", "")
 	write("work/main.go", "package main\n")
-	f := &chatFlags{StoreFlags: cmdline.StoreFlags{}, folder: filepath.Join(home, "work"), script: write("script.txtar", script)}
-	cmd := &cobra.Command{}
-	cmd.SetContext(t.Context())
-	c, err := f.conversation(cmd, store)
+	f := &chatFlags{Options: conversation.Options{Folder: filepath.Join(home, "work"), Script: write("script.txtar", script)}}
+	c, err := f.open(t.Context(), store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +74,7 @@ func (a *Asked) Ask(_ context.Context, q chat.Question) (chat.Answer, error) {
 	return next, nil
 }
 
-func (c *conversation) say(t *testing.T, ask chat.Asker, text string) (events []agent.Event) {
+func (c *chatRun) say(t *testing.T, ask chat.Asker, text string) (events []agent.Event) {
 	t.Helper()
 	for e, err := range c.Run(t.Context(), ask, agent.Text(text)) {
 		if err != nil {
@@ -89,7 +85,7 @@ func (c *conversation) say(t *testing.T, ask chat.Asker, text string) (events []
 	return events
 }
 
-func (c *conversation) slash(t *testing.T, ask chat.Asker, line string) chat.Reply {
+func (c *chatRun) slash(t *testing.T, ask chat.Asker, line string) chat.Reply {
 	t.Helper()
 	r := c.Command(t.Context(), ask, line, 80)
 	if r.Err != nil {
@@ -163,15 +159,15 @@ func TestChatRewind(t *testing.T) {
 func TestChatFork(t *testing.T) {
 	c := newConversation(t, "-- reply --\nrepeat: 9\ntext: Yes.\n")
 	c.say(t, nil, "first")
-	was := c.session()
+	was := c.Session()
 	c.slash(t, nil, "/fork")
 	c.say(t, nil, "second")
-	if c.session().ID() == was.ID() || was.Head() >= c.session().Head() {
-		t.Errorf("the original has %d records, the copy %d", was.Head(), c.session().Head())
+	if c.Session().ID() == was.ID() || was.Head() >= c.Session().Head() {
+		t.Errorf("the original has %d records, the copy %d", was.Head(), c.Session().Head())
 	}
 	c.slash(t, nil, "/resume "+string(was.ID()))
-	if c.session().ID() != was.ID() {
-		t.Errorf("got session %s", c.session().ID())
+	if c.Session().ID() != was.ID() {
+		t.Errorf("got session %s", c.Session().ID())
 	}
 	c.slash(t, nil, "/new")
 	if list, _, _ := c.Entries(10); len(list) != 0 {
@@ -210,7 +206,7 @@ func TestC10ChatAsksInTheRun(t *testing.T) {
 	for name, answer := range map[string]int{"use it": 0, "decide later": 2, "discard it": 3} {
 		t.Run(name, func(t *testing.T) {
 			c := newConversation(t, script)
-			if err := os.WriteFile(filepath.Join(c.dir, "big.txt"), []byte(strings.Repeat("A line about the planner.\n", 300)), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(c.Dir, "big.txt"), []byte(strings.Repeat("A line about the planner.\n", 300)), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			c.slash(t, nil, "/settings policy=compaction context_limit=32000 ask_first=on")
@@ -221,8 +217,8 @@ func TestC10ChatAsksInTheRun(t *testing.T) {
 			}
 			var list []asking
 			ask := func(_ context.Context, q chat.Question) (chat.Answer, error) {
-				a := asking{title: q.Title, size: c.session().Context("").Size}
-				for _, r := range c.session().Reductions() {
+				a := asking{title: q.Title, size: c.Session().Context("").Size}
+				for _, r := range c.Session().Reductions() {
 					if r.Stage != "backstop" && r.Stage != "compact" {
 						a.hidden++
 					}
@@ -244,7 +240,7 @@ func TestC10ChatAsksInTheRun(t *testing.T) {
 				}
 			}
 			compacted := 0
-			for _, r := range c.session().Reductions() {
+			for _, r := range c.Session().Reductions() {
 				switch r.Stage {
 				case "compact":
 					if compacted++; compacted == 1 {

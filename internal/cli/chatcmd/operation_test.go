@@ -27,10 +27,10 @@ import (
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/cli"
 	"github.com/furlhq/furl/internal/cli/chatcmd"
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/internal/mcpserver"
+	"github.com/furlhq/furl/internal/models"
 	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/web"
 	"github.com/furlhq/furl/policy"
@@ -400,7 +400,7 @@ func operateByModel(t *testing.T, all *session.Sessions, o *operation.Operation,
 	defer stop()
 	ours, theirs := newPipes()
 	server := mcpserver.New(all, &mcpserver.Options{Operations: list, Compactor: func(s *session.Session) operation.Compactor {
-		return cmdline.CompactorOf(&config.Config{}, s)
+		return models.CompactorOf(&config.Config{}, s)
 	}})
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, theirs.in, theirs.out) }()

@@ -56,7 +56,7 @@ func TestRefusedOnAllSurfaces(t *testing.T) {
 	}
 	promises := []struct {
 		name    string
-		options func() *gateway.Options
+		Options func() *gateway.Options
 		change  func(*http.Request)
 		says    string // in the response's body, or empty
 		allowed bool
@@ -96,7 +96,7 @@ func TestRefusedOnAllSurfaces(t *testing.T) {
 				if !o.On(on) {
 					continue
 				}
-				options, tenant := p.options(), furl.Tenant("")
+				options, tenant := p.Options(), furl.Tenant("")
 				if options.Keys != nil {
 					tenant = "owner"
 				}

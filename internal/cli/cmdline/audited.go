@@ -109,7 +109,7 @@ func ResultOf(err error) string {
 	switch {
 	case err == nil:
 		return audit.Done
-	case errors.Is(err, storage.ErrNoSession), errors.Is(err, furl.ErrNotOnPath), errors.Is(err, ErrNoStore), errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, storage.ErrNoSession), errors.Is(err, furl.ErrNotOnPath), errors.Is(err, workspace.ErrNoStore), errors.Is(err, fs.ErrNotExist):
 		return audit.NotFound
 	case errors.As(err, &held):
 		return audit.Refused
@@ -187,6 +187,3 @@ func ShellUser() string {
 	}
 	return u.Username
 }
-
-// ErrNoStore is the error of a command that reads a store that does not exist.
-var ErrNoStore = errors.New("no store")

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/furlhq/furl/internal/launch"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -50,7 +51,7 @@ func RunWith(ctx context.Context, cmd *cobra.Command, args []string, env ...stri
 	}
 	c.Env = append(os.Environ(), env...)
 	c.Cancel = func() error { return c.Process.Signal(told.Load().(os.Signal)) }
-	c.WaitDelay = stopTime
+	c.WaitDelay = launch.StopTime
 	err := c.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {

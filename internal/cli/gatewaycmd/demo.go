@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/demo"
+	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -110,7 +111,7 @@ const demoQuestion = "func"
 func playDemo(ctx context.Context, window int, all *session.Sessions) (run demoRun, err error) {
 	recording := demo.Recording().Sessions[0]
 	provider := sim.New(&sim.Options{Player: sim.NewPlayback(recording), Window: window, NoAuth: true})
-	url, stopSim, err := cmdline.ListenLocal(provider)
+	url, stopSim, err := launch.ListenLocal(provider)
 	if err != nil {
 		return run, err
 	}
@@ -129,7 +130,7 @@ func playDemo(ctx context.Context, window int, all *session.Sessions) (run demoR
 		}
 		defer g.Close() // after all replies are recorded
 		var stop func()
-		if url, stop, err = cmdline.ListenLocal(g); err != nil {
+		if url, stop, err = launch.ListenLocal(g); err != nil {
 			return run, err
 		}
 		defer stop()

@@ -29,6 +29,7 @@ import (
 	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/mcpserver"
 	"github.com/furlhq/furl/internal/membudget"
+	"github.com/furlhq/furl/internal/models"
 	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/serving"
 	"github.com/furlhq/furl/internal/tenants"
@@ -178,7 +179,7 @@ func (f *mcpFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	own := mcpserver.Options{Project: f.workingFolder(), Version: workspace.Version(), Logger: f.Log}
-	own.Compactor = func(s *session.Session) operation.Compactor { return cmdline.CompactorOf(c, s) }
+	own.Compactor = func(s *session.Session) operation.Compactor { return models.CompactorOf(c, s) }
 	if own.Operations, err = modelOperations(c); err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/eval"
 	"github.com/furlhq/furl/internal/launch"
@@ -119,7 +118,7 @@ func (f *evalFlags) simulator(script string) (url string, stop func(), err error
 			return "", nil, err
 		}
 	}
-	return cmdline.ListenLocal(sim.New(o))
+	return launch.ListenLocal(sim.New(o))
 }
 
 // measured returns the measures of what a gateway has recorded.

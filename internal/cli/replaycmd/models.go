@@ -10,19 +10,16 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/models"
 	"github.com/furlhq/furl/internal/numbers"
-	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/internal/workspace"
-	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -60,17 +57,17 @@ can correct them. Without names, it lists the models of the store and of the cat
 			if err != nil {
 				return err
 			}
-			seen, err := modelsSeen(cmd.Context(), store)
+			seen, err := models.Seen(cmd.Context(), store)
 			if err != nil {
 				return err
 			}
 			names := args
 			if len(names) == 0 {
-				names = listedModels(cmp.Or(o.Catalog, catalog.Default()), seen)
+				names = models.Listed(cmp.Or(o.Catalog, catalog.Default()), seen)
 			}
-			list := make([]jsonModel, len(names))
+			list := make([]models.Model, len(names))
 			for i, name := range names {
-				list[i] = describeModel(all, name, seen[name])
+				list[i] = models.Describe(all, name, seen[name])
 			}
 			w := cmd.OutOrStdout()
 			switch {
@@ -83,7 +80,7 @@ can correct them. Without names, it lists the models of the store and of the cat
 					if i > 0 {
 						fmt.Fprintln(w)
 					}
-					list[i].print(w)
+					printModel(&list[i], w)
 				}
 			}
 			return nil
@@ -107,249 +104,7 @@ func maybeExisting(f *cmdline.StoreFlags, ctx context.Context) (storage.Store, e
 	return f.Existing(ctx)
 }
 
-// modelsSeen returns the models of the sessions of all tenants with the formats of their
-// requests.
-func modelsSeen(ctx context.Context, store storage.Store) (map[string]furl.Format, error) {
-	seen := make(map[string]furl.Format)
-	if _, ok := store.(*inmem.Store); ok {
-		return seen, nil
-	}
-	tenants, err := tenants.All(ctx, store)
-	if err != nil {
-		return nil, err
-	}
-	for _, tenant := range tenants {
-		for info, err := range store.Sessions(ctx, tenant, storage.SessionQuery{}) {
-			if err != nil {
-				return nil, err
-			}
-			if info.Model != "" {
-				seen[info.Model] = info.Format
-			}
-		}
-	}
-	return seen, nil
-}
-
-// listedModels returns the models of the store that the catalogue lacks, and then those of
-// the catalogue.
-func listedModels(c *catalog.Catalog, seen map[string]furl.Format) []string {
-	var names []string
-	for name := range seen {
-		if _, ok := c.Lookup(name); !ok {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, e := range c.Entries() {
-		names = append(names, e.Model.ID)
-	}
-	return names
-}
-
-// jsonModel is a model of furl models --json.
-type jsonModel struct {
-	Name string `json:"name"`
-	// Known is catalogue, assumed or unknown. ID is the model's in the catalogue, Like
-	// the one whose rules are assumed.
-	Known    string `json:"known"`
-	ID       string `json:"id,omitempty"`
-	Like     string `json:"like,omitempty"`
-	Provider string `json:"provider,omitempty"`
-	// Window and MaxOutput are in tokens; 0: unknown.
-	Window        int    `json:"window,omitempty"`
-	WindowAssumed bool   `json:"window_assumed,omitempty"`
-	WindowFrom    string `json:"window_from,omitempty"`
-	MaxOutput     int    `json:"max_output,omitempty"`
-	// Prices are the usual ones first; empty: unknown.
-	Prices   []jsonPrices `json:"prices,omitempty"`
-	Caching  string       `json:"caching"`
-	Thinking string       `json:"thinking"`
-	// Where the facts in the catalogue come from, except those in Changes.
-	jsonOrigin
-	// Changes are the facts that the user's catalogue file has changed.
-	Changes []jsonChange `json:"changes,omitempty"`
-	// API is the models API that was asked, and when.
-	API     string     `json:"models_api,omitempty"`
-	AskedAt *time.Time `json:"models_api_asked,omitempty"`
-	// Entry is an entry for a file of the key catalog.
-	Entry string `json:"catalog_entry"`
-}
-
-// jsonOrigin is where facts come from: their source, when they were looked up, and in
-// which file and line they are.
-type jsonOrigin struct {
-	Date   string `json:"date,omitempty"`
-	Source string `json:"source,omitempty"`
-	Where  string `json:"where,omitempty"`
-}
-
-// jsonChange is a change by an entry of a catalogue file.
-type jsonChange struct {
-	Keys []string `json:"keys"` // of the entry, such as window
-	jsonOrigin
-}
-
-// jsonPrices are prices in US dollars per million tokens.
-type jsonPrices struct {
-	When           string  `json:"when,omitempty"`  // empty: at other times
-	Above          int     `json:"above,omitempty"` // for prompts of more tokens
-	Input          float64 `json:"input"`
-	CacheRead      float64 `json:"cache_read"`
-	CacheWrite     float64 `json:"cache_write"`
-	CacheWriteLong float64 `json:"cache_write_long"` // entries of the longer lifetime
-	Output         float64 `json:"output"`
-}
-
-// The values of jsonModel.Known.
-const (
-	knownCatalogue = "catalogue"
-	knownFamily    = "assumed"
-	knownNot       = "unknown"
-)
-
-func describeModel(all *session.Sessions, name string, format furl.Format) jsonModel {
-	facts := all.Facts(name, format)
-	m := &facts.Model
-	out := jsonModel{
-		Name: name, Known: knownNot, Like: m.Like, Provider: m.Provider, Window: m.Window, WindowAssumed: m.WindowAssumed, WindowFrom: facts.WindowFrom, MaxOutput: m.MaxOutput,
-		Prices: pricesOf(m), Caching: cachingText(m), Thinking: thinkingText(m), jsonOrigin: jsonOrigin(facts.Entry.Origin), API: facts.Reported.From,
-	}
-	for _, c := range facts.Entry.Changes {
-		out.Changes = append(out.Changes, jsonChange{c.Keys, jsonOrigin(c.Origin)})
-	}
-	switch {
-	case facts.Known:
-		out.Known, out.ID = knownCatalogue, m.ID
-	case m.Like != "":
-		out.Known = knownFamily
-	default:
-		out.Caching, out.Thinking = "unknown", "unknown"
-	}
-	if !facts.Reported.At.IsZero() {
-		out.AskedAt = &facts.Reported.At
-	}
-	out.Entry = catalogEntry(cmp.Or(out.ID, name), m)
-	return out
-}
-
-func pricesOf(m *furl.Model) (list []jsonPrices) {
-	add := func(when string, above int, p furl.Prices) {
-		if price.Known(p) {
-			list = append(list, jsonPrices{when, above, p.Input, p.CacheRead, p.CacheWrite, p.CacheWrite1h, p.Output})
-		}
-	}
-	add("", 0, m.Prices)
-	add("", m.LongAbove, m.LongPrices)
-	for i := range m.TimedPrices {
-		t := &m.TimedPrices[i]
-		add(catalog.DescribeTimes(t), 0, t.Prices)
-		add(catalog.DescribeTimes(t), m.LongAbove, t.LongPrices)
-	}
-	return list
-}
-
-func cachingText(m *furl.Model) string {
-	c := &m.Caching
-	if c.Lifetime == 0 {
-		return "prompts are not cached"
-	}
-	how := "any shared beginning"
-	if c.Explicit {
-		how = "at the client's breakpoints"
-	}
-	out := fmt.Sprintf("%s, from %s tokens on, for %s", how, numbers.Thousands(c.MinPrefix), shortDuration(c.Lifetime))
-	if long := price.LongLifetime(m); (c.Explicit || c.Extended > 0) && long > c.Lifetime {
-		out += ", or for " + shortDuration(long) + " if the request asks for it"
-	}
-	return out
-}
-
-// shortDuration writes 5m0s as 5m.
-func shortDuration(d time.Duration) string {
-	s := d.String() // 30m0s, 12h0m0s
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-func thinkingText(m *furl.Model) string {
-	var parts []string
-	if m.Thinking.Binds {
-		parts = append(parts, "bound to the prompt before it, so furl leaves it out where that prompt has changed")
-	}
-	if m.Thinking.LastOnly {
-		parts = append(parts, "only that since the last message of the user counts")
-	}
-	if m.Thinking.Required {
-		parts = append(parts, "required at the start of the newest reply while tools are running")
-	}
-	if m.Thinking.Removable {
-		parts = append(parts, "old thinking may be left out")
-	}
-	if len(parts) == 0 {
-		return "stays as the client sends it"
-	}
-	return strings.Join(parts, "; ")
-}
-
-// catalogEntry returns an entry for a catalogue file with the facts that people correct
-// most.
-func catalogEntry(id string, m *furl.Model) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "models:\n  - id: %s\n", yamlWord(id))
-	if m.Window > 0 {
-		fmt.Fprintf(&b, "    window: %d\n", m.Window)
-	} else {
-		b.WriteString("    # window: 200000  # in tokens\n")
-	}
-	if m.MaxOutput > 0 {
-		fmt.Fprintf(&b, "    max_output: %d\n", m.MaxOutput)
-	}
-	if !price.Known(m.Prices) {
-		b.WriteString("    # prices: {input: 3, cache_read: 0.3, cache_write: 3.75, output: 15}  # dollars per million tokens\n")
-	} else {
-		fmt.Fprintf(&b, "    prices: %s\n", yamlPrices("", &m.Prices))
-		if m.LongAbove > 0 {
-			fmt.Fprintf(&b, "    long_prompts: %s\n", yamlPrices(fmt.Sprintf("above: %d, ", m.LongAbove), &m.LongPrices))
-		}
-	}
-	for i := range m.TimedPrices {
-		if i == 0 {
-			b.WriteString("    timed_prices:\n")
-		}
-		t := &m.TimedPrices[i]
-		long := ""
-		if m.LongAbove > 0 {
-			long = "long_prompts: " + yamlPrices("", &t.LongPrices) + ", "
-		}
-		fmt.Fprintf(&b, "      - %s\n", yamlPrices(catalog.TimesYAML(t)+long, &t.Prices))
-	}
-	th := &m.Thinking
-	fmt.Fprintf(&b, "    thinking: {binds: %t, last_only: %t, removable: %t, required: %t}\n", th.Binds, th.LastOnly, th.Removable, th.Required)
-	return b.String()
-}
-
-// yamlWord quotes a name that is not a plain word of YAML. Names come from requests.
-func yamlWord(s string) string {
-	plain := s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_' || r == '/')
-	})
-	if plain && strings.Contains(s, "-") && (s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z') {
-		return s
-	}
-	return fmt.Sprintf("%q", cmdline.Label(s))
-}
-
-func yamlPrices(before string, p *furl.Prices) string {
-	return fmt.Sprintf("{%sinput: %v, cache_read: %v, cache_write: %v, cache_write_1h: %v, output: %v}", before, p.Input, p.CacheRead, p.CacheWrite, p.CacheWrite1h, p.Output)
-}
-
-func printModels(w io.Writer, list []jsonModel) {
+func printModels(w io.Writer, list []models.Model) {
 	t := cmdline.NewTable(w, cmdline.Text("model"), cmdline.Number("window"), cmdline.Number("max output"), cmdline.Number("input"), cmdline.Number("cache read"), cmdline.Number("output"), cmdline.Text("known from"))
 	timed := false
 	for i := range list {
@@ -370,10 +125,10 @@ func printModels(w io.Writer, list []jsonModel) {
 		}
 		from := m.Date
 		switch {
-		case m.Known == knownFamily:
+		case m.Known == models.KnownFamily:
 			from = "like " + m.Like
-		case m.Known == knownNot:
-			from = knownNot
+		case m.Known == models.KnownNot:
+			from = models.KnownNot
 		case len(m.Changes) > 0:
 			from = m.Changes[len(m.Changes)-1].Where
 		case m.Date == "":
@@ -387,7 +142,7 @@ func printModels(w io.Writer, list []jsonModel) {
 	}
 	t.Print()
 	fmt.Fprintln(w)
-	if slices.ContainsFunc(list, func(m jsonModel) bool { return m.WindowAssumed }) {
+	if slices.ContainsFunc(list, func(m models.Model) bool { return m.WindowAssumed }) {
 		cmdline.PrintWrapped(w, "* assumed from similar models.", cmdline.Width(w))
 	}
 	if timed {
@@ -396,18 +151,18 @@ func printModels(w io.Writer, list []jsonModel) {
 	cmdline.PrintWrapped(w, "Prices are US dollars per million tokens.", cmdline.Width(w))
 }
 
-func (m *jsonModel) print(w io.Writer) {
+func printModel(m *models.Model, w io.Writer) {
 	cols := cmdline.Width(w)
 	line := func(name, text string) {
 		cmdline.PrintWrapped(w, fmt.Sprintf("%-10s%s", name, cmdline.Label(text)), cols)
 	}
 	head := m.Name
 	switch m.Known {
-	case knownCatalogue:
+	case models.KnownCatalogue:
 		if m.ID != m.Name {
 			head += " is " + m.ID
 		}
-	case knownFamily:
+	case models.KnownFamily:
 		head += " is not in the catalogue: assumed to be like " + m.Like
 	default:
 		head += " is not in the catalogue, and of no known family: nothing is hidden until its window is known"
@@ -434,14 +189,14 @@ func (m *jsonModel) print(w io.Writer) {
 	line("caching", m.Caching)
 	line("thinking", m.Thinking)
 	if m.Source != "" {
-		source := catalog.Origin(m.jsonOrigin).String()
-		if m.Known == knownFamily {
+		source := catalog.Origin(m.Origin).String()
+		if m.Known == models.KnownFamily {
 			source = m.Like + ": " + source
 		}
 		line("source", source)
 	}
 	for _, c := range m.Changes {
-		line("changed", strings.Join(c.Keys, ", ")+": "+catalog.Origin(c.jsonOrigin).String())
+		line("changed", strings.Join(c.Keys, ", ")+": "+catalog.Origin(c.Origin).String())
 	}
 	if m.AskedAt != nil {
 		line("asked", fmt.Sprintf("%s at %s", m.API, m.AskedAt.Format("2006-01-02 15:04 MST")))
@@ -450,20 +205,4 @@ func (m *jsonModel) print(w io.Writer) {
 	for l := range strings.Lines(m.Entry) {
 		fmt.Fprint(w, "  "+l)
 	}
-}
-
-// String returns prices on one line.
-func (p *jsonPrices) String() string {
-	out := fmt.Sprintf("input %s, cache read %s, cache write %s", numbers.Money(p.Input), numbers.Money(p.CacheRead), numbers.Money(p.CacheWrite))
-	if p.CacheWriteLong != p.CacheWrite {
-		out += fmt.Sprintf(" (longer lifetime %s)", numbers.Money(p.CacheWriteLong))
-	}
-	out += ", output " + numbers.Money(p.Output)
-	if p.Above > 0 {
-		out += fmt.Sprintf("; prompts above %s tokens", numbers.Thousands(p.Above))
-	}
-	if p.When != "" {
-		out += "; " + p.When
-	}
-	return out
 }

@@ -23,7 +23,7 @@ func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
 	for i := range rep.Recordings {
 		requests += rep.Recordings[i].Requests
 	}
-	cmdline.PrintWrapped(w, fmt.Sprintf("%s replayed: %s, %s", numbers.Count(len(rep.Recordings), "recording"), numbers.Count(requests, "request"), models(rep)), cols)
+	cmdline.PrintWrapped(w, fmt.Sprintf("%s replayed: %s, %s", numbers.Count(len(rep.Recordings), "recording"), numbers.Count(requests, "request"), modelsOf(rep)), cols)
 	for _, n := range rep.Notes {
 		cmdline.PrintWrapped(w, n, cols)
 	}
@@ -395,7 +395,7 @@ func printSee(w io.Writer, rep *replay.Report, r *replay.Result) {
 	}
 }
 
-func models(rep *replay.Report) string {
+func modelsOf(rep *replay.Report) string {
 	var names []string
 	seen := map[string]bool{}
 	for i := range rep.Recordings {

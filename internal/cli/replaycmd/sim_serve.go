@@ -45,7 +45,7 @@ func (f *simFlags) serve(cmd *cobra.Command, args []string, s *sim.Sim) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", address, err)
 	}
-	srv := &http.Server{Handler: s, ReadHeaderTimeout: cmdline.HeaderTimeout}
+	srv := &http.Server{Handler: s, ReadHeaderTimeout: launch.HeaderTimeout}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ln) }()
 	url := launch.ReachedAt(ln.Addr().String())

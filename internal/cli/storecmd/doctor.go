@@ -1,7 +1,6 @@
 package storecmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,19 +12,8 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/doctor"
 	"github.com/furlhq/furl/internal/numbers"
-	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/internal/workspace"
-	"github.com/furlhq/furl/storage"
 )
-
-// jsonProblem is one problem in furl doctor --json.
-type jsonProblem struct {
-	Session furl.SessionID `json:"session,omitempty"`
-	Record  furl.Seq       `json:"record,omitempty"`
-	Problem string         `json:"problem"`
-	Derived bool           `json:"derived"`
-	Mended  bool           `json:"mended"`
-}
 
 // DoctorCommand returns furl doctor.
 func DoctorCommand(p cmdline.Program) *cobra.Command {
@@ -91,8 +79,8 @@ The exit code is 1 if a problem remains.`,
 			}
 			defer workspace.CloseStore(store, &err)
 			progress := cmdline.NewBar(cmd.ErrOrStderr(), f.Json)
-			found, unknown := []jsonProblem{}, make(map[string]int)
-			for p, err := range examine(&f, ctx, store, mend, unknown, progress.Say) {
+			found, unknown := []doctor.Problem{}, make(map[string]int)
+			for p, err := range doctor.Store(ctx, &f.Workspace, store, mend, unknown, progress.Say) {
 				if err != nil {
 					return err
 				}
@@ -110,7 +98,7 @@ The exit code is 1 if a problem remains.`,
 				err = cmdline.PrintJSON(w, map[string]any{"problems": found, "left": left, "unknown_types": unknown})
 			} else {
 				for _, p := range found {
-					fmt.Fprintln(w, p.words())
+					fmt.Fprintln(w, p.Words())
 				}
 				if len(found) == 0 {
 					fmt.Fprintln(w, "No problems found.")
@@ -120,8 +108,8 @@ The exit code is 1 if a problem remains.`,
 				}
 			}
 			if left > 0 && err == nil {
-				mendable := slices.ContainsFunc(found, func(p jsonProblem) bool { return p.Derived && !p.Mended })
-				lost := slices.ContainsFunc(found, func(p jsonProblem) bool { return !p.Derived && !p.Mended })
+				mendable := slices.ContainsFunc(found, func(p doctor.Problem) bool { return p.Derived && !p.Mended })
+				lost := slices.ContainsFunc(found, func(p doctor.Problem) bool { return !p.Derived && !p.Mended })
 				return complaint(left, mendable && !mend, lost)
 			}
 			return err
@@ -147,115 +135,6 @@ func complaint(left int, mendable, lost bool) error {
 		text += "; restore what cannot be mended from a backup, or save the rest of a damaged file with --mend --to FILE"
 	}
 	return errors.New(text)
-}
-
-func (p jsonProblem) words() string {
-	where := "store"
-	if p.Session != "" {
-		where = "session " + string(p.Session)
-	}
-	if p.Record != 0 {
-		where += fmt.Sprintf(", record %d", p.Record)
-	}
-	end := ""
-	switch {
-	case p.Mended:
-		end = " (mended)"
-	case p.Derived:
-		end = " (can be mended)"
-	}
-	return where + ": " + cmdline.Printable(p.Problem) + end
-}
-
-// bare is the text of an error without the advice to run furl doctor.
-func bare(err error) string {
-	text := err.Error()
-	if e := (interface {
-		error
-		Bare() string
-	})(nil); errors.As(err, &e) {
-		text = strings.Replace(text, e.Error(), e.Bare(), 1)
-	}
-	return text
-}
-
-// examine checks the database and then every session. It counts the sessions with each type
-// that furl does not know.
-func examine(f *cmdline.StoreFlags, ctx context.Context, store storage.Store, mend bool, unknown map[string]int, say func(string)) func(func(jsonProblem, error) bool) {
-	return func(yield func(jsonProblem, error) bool) {
-		known := make(map[furl.SessionID]bool) // sessions with records that cannot be read
-		if checker, ok := store.(storage.Checker); ok {
-			say("checking the database")
-			for p, err := range checker.Check(ctx, mend) {
-				if errors.Is(err, furl.ErrDamaged) { // the rest may be undamaged
-					if !yield(jsonProblem{Problem: bare(err)}, nil) {
-						return
-					}
-					break
-				}
-				known[p.Session.Session] = known[p.Session.Session] || p.Seq != 0
-				if !yield(jsonProblem{p.Session.Session, p.Seq, p.Text, p.Derived, p.Mended}, err) || err != nil {
-					return
-				}
-			}
-		}
-		all, err := f.Sessions(store)
-		if err != nil {
-			yield(jsonProblem{}, err)
-			return
-		}
-		var infos []storage.SessionInfo
-		for info, err := range store.Sessions(ctx, tenants.Local, storage.SessionQuery{}) {
-			if errors.Is(err, furl.ErrDamaged) {
-				if !yield(jsonProblem{Problem: bare(err)}, nil) {
-					return
-				}
-				break
-			}
-			if err != nil {
-				yield(jsonProblem{}, err)
-				return
-			}
-			infos = append(infos, info)
-		}
-		for i, info := range infos {
-			say(fmt.Sprintf("session %d of %d, %s", i+1, len(infos), info.Session))
-			s, err := all.Open(ctx, info.Session)
-			if ctx.Err() != nil {
-				yield(jsonProblem{}, ctx.Err())
-				return
-			}
-			if err != nil {
-				if known[info.Session] && errors.Is(err, furl.ErrDamaged) {
-					continue // the store reported its records
-				}
-				if !yield(jsonProblem{Session: info.Session, Problem: bare(err)}, nil) {
-					return
-				}
-				continue
-			}
-			for _, typ := range s.UnknownTypes() {
-				unknown[typ]++
-			}
-			problems, err := s.Check(ctx)
-			if errors.Is(err, furl.ErrDamaged) {
-				if !yield(jsonProblem{Session: info.Session, Problem: bare(err)}, nil) {
-					return
-				}
-				continue
-			}
-			if err != nil {
-				yield(jsonProblem{}, err)
-				return
-			}
-			for _, p := range problems {
-				if !yield(jsonProblem{info.Session, p.Seq, p.Text, p.Derived, p.Mended}, nil) {
-					return
-				}
-			}
-			all.Drop()
-		}
-	}
 }
 
 // examineGateways is furl doctor --gateway.

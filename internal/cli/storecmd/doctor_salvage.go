@@ -10,6 +10,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/encrypted"
 	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/doctor"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/sqlite"
@@ -75,8 +76,8 @@ func salvage(f *cmdline.StoreFlags, cmd *cobra.Command, to, keysFile string) (er
 		return err
 	}
 	defer workspace.CloseStore(store, &err)
-	found := []jsonProblem{}
-	for p, err := range examine(f, ctx, store, false, make(map[string]int), progress.Say) {
+	found := []doctor.Problem{}
+	for p, err := range doctor.Store(ctx, &f.Workspace, store, false, make(map[string]int), progress.Say) {
 		if err != nil {
 			return err
 		}
@@ -122,7 +123,7 @@ func salvage(f *cmdline.StoreFlags, cmd *cobra.Command, to, keysFile string) (er
 	return nil
 }
 
-func printSalvaged(w io.Writer, to string, list []jsonSalvaged, found []jsonProblem) {
+func printSalvaged(w io.Writer, to string, list []jsonSalvaged, found []doctor.Problem) {
 	whole := 0
 	for _, s := range list {
 		if len(s.Lost) == 0 && !s.NameLost && !s.TenantLost && s.Sealed == "" {
@@ -145,7 +146,7 @@ func printSalvaged(w io.Writer, to string, list []jsonSalvaged, found []jsonProb
 		fmt.Fprintln(w, line)
 	}
 	for _, p := range found {
-		fmt.Fprintln(w, p.words())
+		fmt.Fprintln(w, p.Words())
 	}
 	fmt.Fprintf(w, "%s: %s saved, %d complete\n", cmdline.Printable(to), numbers.Count(len(list), "session"), whole)
 }

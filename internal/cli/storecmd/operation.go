@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/models"
 	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/visible"
 )
@@ -73,7 +74,7 @@ func operate(f *cmdline.StoreFlags, cmd *cobra.Command, o *operation.Operation, 
 	if err != nil {
 		return err
 	}
-	t.Compactor = cmdline.CompactorOf(c, t.Session)
+	t.Compactor = models.CompactorOf(c, t.Session)
 	return operateOn(t, cmd, o, in, f.Json)
 }
 

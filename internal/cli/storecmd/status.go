@@ -2,13 +2,10 @@ package storecmd
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -17,16 +14,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/cli/cmdline"
-	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
-	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/status"
 	"github.com/furlhq/furl/internal/workspace"
-	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/session"
-	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -73,7 +65,10 @@ up. --after runs your own status line's command first and prints furl's after it
 			if after != "" {
 				return cmdline.BadUsage("--after requires --format claude")
 			}
-			s, err := statusOf(&f, cmd.Context(), tenant, name, "")
+			s, err := status.Of(cmd.Context(), &f.Workspace, tenant, name, "")
+			if ambiguous := (*session.AmbiguousError)(nil); errors.As(err, &ambiguous) {
+				return cmdline.AsUsage(cmdline.ListAmbiguous(ambiguous))
+			}
 			if err != nil {
 				return err
 			}
@@ -93,211 +88,7 @@ up. --after runs your own status line's command first and prints furl's after it
 	return cmd
 }
 
-// status is what furl status shows.
-type status struct {
-	Session furl.SessionID `json:"session"`
-	Tenant  furl.Tenant    `json:"tenant,omitempty"` // empty: none
-	Title   string         `json:"title,omitempty"`
-	Agent   string         `json:"agent,omitempty"`
-	Model   string         `json:"model,omitempty"`
-	Updated time.Time      `json:"updated"`
-	Size    int            `json:"context_tokens,omitempty"`
-	Window  int            `json:"window,omitempty"` // 0: unknown
-	// WindowAssumed: the window is that of similar models.
-	WindowAssumed bool `json:"window_assumed,omitempty"`
-	Hidden        int  `json:"hidden_tokens,omitempty"`
-	// Savings is nil if no request was answered, or a version of furl that does not count
-	// requests has recorded the session. Size and Hidden are then unknown.
-	Savings    *storage.SavingsLine `json:"savings,omitempty"`
-	StoreBytes int64                `json:"store_bytes,omitempty"` // of a file
-	// UnknownTypes are types in the newest request that furl does not know.
-	UnknownTypes []string `json:"unknown_types,omitempty"`
-
-	uncounted string // why Savings is nil
-}
-
-// statusOf reads a session's metadata. The hint is the agent's id of the session, ""
-// for any. An empty tenant is any tenant. If no session matches, the error wraps
-// storage.ErrNoSession.
-func statusOf(f *cmdline.StoreFlags, ctx context.Context, tenant, name, hint string) (s *status, err error) {
-	place, err := f.Where()
-	if err != nil {
-		return nil, err
-	}
-	var store storage.Store
-	var size int64
-	if workspace.IsDatabase(place) {
-		store, err = postgres.Open(ctx, place, nil)
-	} else {
-		info, statErr := os.Stat(place)
-		if errors.Is(statErr, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w at %s: furl run and furl serve create one", cmdline.ErrNoStore, place)
-		}
-		if statErr == nil {
-			size = info.Size()
-		}
-		store, err = sqlite.Open(place, &sqlite.Options{ReadOnly: true})
-	}
-	if err != nil {
-		return nil, err
-	}
-	if store, err = f.Encrypted(store); err != nil {
-		return nil, err
-	}
-	defer workspace.CloseStore(store, &err)
-	var among []furl.Tenant
-	if tenant != "" {
-		one, err := tenants.Named(ctx, store, tenant)
-		if err != nil {
-			return nil, err
-		}
-		among = append(among, one)
-	} else if among, err = tenants.All(ctx, store); err != nil {
-		return nil, err
-	}
-	found, err := findStatus(ctx, store, among, name, hint)
-	if err != nil {
-		return nil, err
-	}
-	info := found.SessionInfo
-	c, file, err := config.Load(f.Config, f.Program.Policies)
-	if err != nil {
-		return nil, err
-	}
-	o, err := f.SessionOptions(c, file)
-	if err != nil {
-		return nil, err
-	}
-	o.LastWindow = true
-	all, err := session.New(store, o)
-	if err != nil {
-		return nil, err
-	}
-	s = &status{Session: info.Session, Tenant: found.tenant, Title: info.Title, Agent: agents.Name(info.Client), Model: info.Model, Updated: info.Newest(), StoreBytes: size}
-	s.Window, s.WindowAssumed = all.WindowOf(info.Meta)
-	if info.Ledger != nil {
-		s.Size, s.Hidden, s.UnknownTypes = info.Ledger.Size, info.Ledger.Hidden, info.Ledger.UnknownTypes
-		total := info.Ledger.Total()
-		s.Savings = &storage.SavingsLine{Savings: total, TokensSaved: total.SavedTokens(), Saved: total.Saved()}
-		return s, nil
-	}
-	answered, err := storage.HasRequests(ctx, store, info.SessionKey)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case info.Imported > 0:
-		s.uncounted = "it was imported."
-	case info.ForkOf != "":
-		s.uncounted = "none was sent since it was copied."
-	case answered:
-		s.uncounted = "an older version of furl recorded it."
-	default:
-		s.uncounted = "none was answered."
-	}
-	return s, nil
-}
-
-// recentSessions is how many sessions of each tenant are searched for the newest one
-// with requests.
-const recentSessions = 50
-
-// tenantSession is a session with its tenant.
-type tenantSession struct {
-	storage.SessionInfo
-	tenant furl.Tenant
-}
-
-// findStatus finds a session of the tenants without reading its records: the one with
-// the hint, with the name, or the newest one.
-func findStatus(ctx context.Context, store storage.Store, among []furl.Tenant, name, hint string) (tenantSession, error) {
-	var queries []storage.SessionQuery
-	switch {
-	case hint != "":
-		queries = []storage.SessionQuery{{Hint: hint, Limit: 1}}
-	case name == "" || strings.EqualFold(name, session.Latest):
-		return newestStatus(ctx, store, among)
-	default:
-		queries = []storage.SessionQuery{{Hint: name, Limit: 1}, {Prefix: name, Limit: 2}}
-	}
-	for _, q := range queries {
-		var found, exact []tenantSession
-		for _, tenant := range among {
-			for info, err := range store.Sessions(ctx, tenant, q) {
-				if err != nil {
-					return tenantSession{}, err
-				}
-				one := tenantSession{info, tenant}
-				if string(info.Session) == name {
-					exact = append(exact, one)
-				}
-				found = append(found, one)
-			}
-		}
-		if len(exact) > 0 {
-			found = exact
-		}
-		for _, one := range found {
-			if one.tenant == tenants.Local && len(exact) > 0 {
-				return one, nil // as in all other commands
-			}
-		}
-		if len(found) == 1 {
-			return found[0], nil
-		}
-		if len(found) > 1 {
-			return tenantSession{}, ambiguousStatus(name, hint, found)
-		}
-	}
-	if name == "" {
-		return tenantSession{}, fmt.Errorf("%w with the id %q", storage.ErrNoSession, hint)
-	}
-	return tenantSession{}, fmt.Errorf("%w %q; furl sessions lists the sessions of the store", storage.ErrNoSession, name)
-}
-
-// ambiguousStatus returns the error for several sessions with a name or hint.
-func ambiguousStatus(name, hint string, found []tenantSession) error {
-	e := &session.AmbiguousError{Name: cmp.Or(name, hint)}
-	among := map[furl.Tenant]bool{}
-	var words []string
-	for _, one := range found {
-		e.Sessions = append(e.Sessions, one.SessionInfo)
-		if !among[one.tenant] {
-			among[one.tenant] = true
-			words = append(words, tenants.Word(one.tenant))
-		}
-	}
-	if len(among) > 1 {
-		return cmdline.BadUsage("ambiguous session name %q: tenants %s have such sessions; select one with --tenant", e.Name, strings.Join(words, ", "))
-	}
-	return cmdline.AsUsage(cmdline.ListAmbiguous(e))
-}
-
-// newestStatus returns the newest session with requests. If no session has requests, it
-// returns the newest one.
-func newestStatus(ctx context.Context, store storage.Store, among []furl.Tenant) (newest tenantSession, err error) {
-	found := false
-	for _, tenant := range among {
-		for info, err := range store.Sessions(ctx, tenant, storage.SessionQuery{Limit: recentSessions}) {
-			if err != nil {
-				return tenantSession{}, err
-			}
-			counted, was := info.Ledger != nil, newest.Ledger != nil
-			if !found || counted && !was || counted == was && info.Newest().After(newest.Newest()) {
-				newest, found = tenantSession{info, tenant}, true
-			}
-			if counted {
-				break // the tenant's others are older
-			}
-		}
-	}
-	if !found {
-		return newest, fmt.Errorf("%w yet: start an agent with furl run -- AGENT", storage.ErrNoSession)
-	}
-	return newest, nil
-}
-
-func printStatus(f *cmdline.StoreFlags, w io.Writer, s *status) {
+func printStatus(f *cmdline.StoreFlags, w io.Writer, s *status.Status) {
 	head := string(s.Session)
 	if s.Title != "" {
 		head += fmt.Sprintf(" %q", cmdline.Label(s.Title))
@@ -311,7 +102,7 @@ func printStatus(f *cmdline.StoreFlags, w io.Writer, s *status) {
 	cols := cmdline.Width(w)
 	cmdline.PrintWrapped(w, head+", "+numbers.Ago(time.Now(), s.Updated), cols)
 	if s.Savings == nil {
-		words := "No requests are counted for this session: " + s.uncounted
+		words := "No requests are counted for this session: " + s.Uncounted
 		if s.Tenant == "" { // furl context finds only sessions without a tenant
 			words += fmt.Sprintf(" furl context %s shows its context.", s.Session)
 		}
@@ -370,21 +161,21 @@ func statusLine(f *cmdline.StoreFlags, cmd *cobra.Command, tenant, name, after s
 	}
 	var in claudeStatus
 	_ = json.Unmarshal(input, &in) // without an id, the newest session is shown
-	s, err := statusOf(f, cmd.Context(), tenant, name, in.SessionID)
+	s, err := status.Of(cmd.Context(), &f.Workspace, tenant, name, in.SessionID)
 	switch {
-	case errors.Is(err, storage.ErrNoSession), errors.Is(err, cmdline.ErrNoStore):
+	case errors.Is(err, storage.ErrNoSession), errors.Is(err, workspace.ErrNoStore):
 		_, err = fmt.Fprintln(w, "furl: no request recorded yet")
 		return err
 	case err != nil:
 		_, err = fmt.Fprintf(w, "furl: %s\n", cmdline.Label(err.Error()))
 		return err
 	}
-	_, err = fmt.Fprintln(w, s.line())
+	_, err = fmt.Fprintln(w, statusLineOf(s))
 	return err
 }
 
-// line is the status on one line.
-func (s *status) line() string {
+// statusLineOf is the status on one line.
+func statusLineOf(s *status.Status) string {
 	if s.Savings == nil {
 		return "furl: no requests counted for this session"
 	}

@@ -1,4 +1,4 @@
-package chatcmd
+package conversation
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package cmdline
+package models
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type keyedCompactor struct {
 // session, or that of furl chat, whichever has a key. If none has, it returns nil.
 func CompactorOf(c *config.Config, s *session.Session) operation.Compactor {
 	for _, name := range []string{c.Summaries.Model, s.Meta().Model, ""} {
-		if m, found, err := KeyedModel(c, name); found && err == nil {
+		if m, found, err := Keyed(c, name); found && err == nil {
 			return keyedCompactor{model: AgentModel(m)}
 		}
 	}

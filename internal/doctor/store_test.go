@@ -1,4 +1,4 @@
-package storecmd
+package doctor
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
-	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -29,7 +29,7 @@ func TestDoctorGoesOnPastDamage(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	t.Setenv("FURL_CONFIG", "")
 	var got []string
-	for p, err := range examine((&cmdline.StoreFlags{}), t.Context(), brokenStore{inmem.New()}, false, make(map[string]int), func(string) {}) {
+	for p, err := range Store(t.Context(), &workspace.Workspace{}, brokenStore{inmem.New()}, false, make(map[string]int), func(string) {}) {
 		if err != nil {
 			t.Fatalf("examine ended with %v", err)
 		}

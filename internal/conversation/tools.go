@@ -1,6 +1,7 @@
-package chatcmd
+package conversation
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,8 +10,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/chat"
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/tool"
@@ -19,7 +20,7 @@ import (
 // chatTools are the tools of a chat: those of the working folder, and those of the
 // configured MCP servers.
 type chatTools struct {
-	list []tool.Tool
+	List []tool.Tool
 	// ofServers are the last ones of list.
 	ofServers []tool.Tool
 	folder    *tool.Folder // nil: --no-tools
@@ -27,9 +28,9 @@ type chatTools struct {
 }
 
 // openTools opens the tools for a session.
-func (f *chatFlags) openTools(dir string, s *session.Session) (*chatTools, error) {
+func (o *Options) openTools(dir string, s *session.Session) (*chatTools, error) {
 	t := &chatTools{}
-	if f.noTools {
+	if o.NoTools {
 		return t, nil
 	}
 	var err error
@@ -40,7 +41,7 @@ func (f *chatFlags) openTools(dir string, s *session.Session) (*chatTools, error
 	if err != nil {
 		return t, err
 	}
-	t.list = t.folder.Tools()
+	t.List = t.folder.Tools()
 	return t, nil
 }
 
@@ -57,9 +58,9 @@ func (t *chatTools) close() {
 	}
 }
 
-// restoreFiles offers to put back the files that tools have changed since a record, and
+// RestoreFiles offers to put back the files that tools have changed since a record, and
 // says what was done, "" for nothing.
-func (t *chatTools) restoreFiles(x *slashRun, since furl.Seq) (string, error) {
+func (t *chatTools) RestoreFiles(ctx context.Context, ask chat.Asker, since furl.Seq) (string, error) {
 	if t.folder == nil {
 		return "", nil
 	}
@@ -73,8 +74,8 @@ func (t *chatTools) restoreFiles(x *slashRun, since furl.Seq) (string, error) {
 		names, diffs = append(names, c.Path), append(diffs, c.Diff)
 		others = others || c.Others
 	}
-	if x.ask == nil {
-		return fmt.Sprintf("Files changed since then, which stay as they are: %s.", cmdline.Printable(strings.Join(names, ", "))), nil
+	if ask == nil {
+		return fmt.Sprintf("Files changed since then, which stay as they are: %s.", visible.Text(strings.Join(names, ", "))), nil
 	}
 	q := chat.Question{
 		Title:   fmt.Sprintf("Put back %s that the tools have changed since then?", numbers.Count(len(changes), "file")),
@@ -94,10 +95,10 @@ func (t *chatTools) restoreFiles(x *slashRun, since furl.Seq) (string, error) {
 			{Label: "Yes, all of them", Key: "a"},
 		}
 	}
-	answer, err := x.ask(x, q)
+	answer, err := ask(ctx, q)
 	switch {
 	case err != nil:
-		return "", errCanceled
+		return "", ErrCanceled
 	case answer.Option == 1:
 		return "The files stay as they are.", nil
 	}
@@ -112,9 +113,10 @@ func (t *chatTools) restoreFiles(x *slashRun, since furl.Seq) (string, error) {
 		if why == "" {
 			why = "changed by others"
 		}
-		fmt.Fprintf(&text, " %s stays: %s.", cmdline.Label(s.Path), cmdline.Printable(why))
+		fmt.Fprintf(&text, " %s stays: %s.", visible.Line(s.Path), visible.Text(why))
 	}
 	return text.String(), nil
 }
 
-var errCanceled = errors.New("canceled; nothing changes")
+// ErrCanceled is the error of a question that the user has canceled.
+var ErrCanceled = errors.New("canceled; nothing changes")

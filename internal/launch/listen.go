@@ -1,4 +1,4 @@
-package cmdline
+package launch
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// stopTime is the time that requests of a local server and a command that furl ran have to
+// StopTime is the time that requests of a local server and a command that furl ran have to
 // end.
-const stopTime = 5 * time.Second
+const StopTime = 5 * time.Second
 
 // ListenLocal serves on a free local port until stop is called.
 func ListenLocal(h http.Handler) (url string, stop func(), err error) {
@@ -25,7 +25,7 @@ func ListenLocal(h http.Handler) (url string, stop func(), err error) {
 		_ = srv.Serve(ln) // ends with Close
 	}()
 	stop = func() {
-		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		ctx, cancel := context.WithTimeout(context.Background(), StopTime)
 		defer cancel()
 		_ = srv.Shutdown(ctx) // waits for running requests
 		_ = srv.Close()

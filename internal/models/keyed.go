@@ -1,4 +1,4 @@
-package cmdline
+package models
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"github.com/furlhq/furl/agent"
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/usage"
 )
 
 // The models of furl chat without a configuration, by the key that exists.
@@ -18,8 +19,8 @@ var defaultChatModels = []config.ChatModel{
 	{ID: "gpt-5.1", Name: "gpt-5.1", Format: string(furl.FormatResponses), KeyEnv: "OPENAI_API_KEY"},
 }
 
-// KeyedModelNames lists the models that --model and /model accept, apart from IDs.
-func KeyedModelNames(c *config.Config) (names []string) {
+// KeyedNames lists the models that --model and /model accept, apart from IDs.
+func KeyedNames(c *config.Config) (names []string) {
 	for _, m := range c.Chat.Models {
 		names = append(names, m.Name)
 	}
@@ -34,9 +35,9 @@ func KeyedModelNames(c *config.Config) (names []string) {
 	return names
 }
 
-// KeyedModel returns the model with a name or, if it is in none of the lists, with an ID.
+// Keyed returns the model with a name or, if it is in none of the lists, with an ID.
 // The name "" is that of the model to start with; found is false if there is none.
-func KeyedModel(c *config.Config, name string) (m config.ChatModel, found bool, err error) {
+func Keyed(c *config.Config, name string) (m config.ChatModel, found bool, err error) {
 	if m, ok := c.Chat.Find(name); ok {
 		if m.URL == "" { // a server at another address may need no key
 			return m, true, requireKey(m)
@@ -53,7 +54,7 @@ func KeyedModel(c *config.Config, name string) (m config.ChatModel, found bool, 
 	}
 	known, ok := catalog.Default().Lookup(name)
 	if !ok {
-		return m, false, BadUsage("unknown model %q: expected a name in chat.models or a model of the catalogue", name)
+		return m, false, usage.Errorf("unknown model %q: expected a name in chat.models or a model of the catalogue", name)
 	}
 	m = config.ChatModel{ID: name, Name: name, Format: string(furl.FormatChat), KeyEnv: "OPENAI_API_KEY"}
 	if known.Format == furl.FormatAnthropic {

@@ -1,4 +1,6 @@
-package chatcmd
+// Package conversation is a chat with an agent: its session, model, tools and MCP servers, and
+// what the user is asked.
+package conversation
 
 import (
 	"bytes"
@@ -15,41 +17,72 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/spf13/cobra"
-
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/agent"
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/chat"
-	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/models"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/usage"
+	"github.com/furlhq/furl/internal/visible"
+	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/tool"
 )
 
-// conversation is the chat.Conversation of a session and an agent. Commands may replace
-// both by those of another session.
-type conversation struct {
-	f         *chatFlags
-	config    *config.Config
-	store     storage.Store
-	all       *session.Sessions
-	dir       string
+// Options say how a conversation works.
+type Options struct {
+	Folder         string // in which the tools work; "": the current one
+	System         string // file with instructions for the model; "": furl's
+	Model          string // name or ID; "": that of the configuration
+	Script         string // file from which a simulated model replies; "": none
+	Simulate       bool
+	Yes            bool // run tools that change something without asking
+	NoTools, NoMCP bool
+	Playback       bool // the replies come from a recording
+	Steps          int  // most requests for a message; 0: no limit
+}
+
+// workingFolder returns the absolute path of the working folder.
+func (o *Options) workingFolder() (string, error) {
+	dir := o.Folder
+	if dir == "" {
+		dir = "."
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if fi, err := os.Stat(dir); err != nil {
+		return "", fmt.Errorf("working folder: %w", err)
+	} else if !fi.IsDir() {
+		return "", usage.Errorf("working folder %s is a file", visible.Line(dir))
+	}
+	return dir, nil
+}
+
+// Conversation is the conversation of a session and an agent. Both may be replaced by those of
+// another session.
+type Conversation struct {
+	o         Options
+	Config    *config.Config
+	Store     storage.Store
+	All       *session.Sessions
+	Dir       string
 	system    string
-	simulated bool
-	color     bool // of the output of commands
-	notices   []string
+	Simulated bool
+	Notices   []string
 	stop      []func()
 	servers   *chatServers // nil: none
 
-	mu     sync.Mutex
+	Mu     sync.Mutex
 	s      *session.Session
 	opened storage.Meta // of s when the conversation began to use it
 	a      *agent.Agent
 	tools  *chatTools
-	model  agent.Model
+	Model  agent.Model
 	// allowed are the tools whose calls the user does not want to approve again.
 	allowed map[string]bool
 	ask     chat.Asker // of the run in progress
@@ -59,48 +92,48 @@ type conversation struct {
 	later map[string]int
 }
 
-// conversation opens the session that the flags name, and makes an agent for it.
-func (f *chatFlags) conversation(cmd *cobra.Command, store storage.Store) (c *conversation, err error) {
-	c = &conversation{f: f, store: store, allowed: make(map[string]bool), later: make(map[string]int)}
+// Open opens the session that pick chooses in a store, and makes an agent for it.
+func Open(ctx context.Context, w *workspace.Workspace, store storage.Store, o Options, pick func(all *session.Sessions, dir string) (*session.Session, error)) (c *Conversation, err error) {
+	c = &Conversation{o: o, Store: store, allowed: make(map[string]bool), later: make(map[string]int)}
 	defer func() {
 		if err != nil {
 			c.Close()
 		}
 	}()
-	if c.dir, err = f.workingFolder(); err != nil {
+	if c.Dir, err = o.workingFolder(); err != nil {
 		return c, err
 	}
-	if c.config, _, err = config.Load(f.StoreFlags.Config, f.Program.Policies); err != nil {
+	if c.Config, _, err = config.Load(w.Config, w.Policies); err != nil {
 		return c, err
 	}
-	if c.all, err = f.Sessions(store); err != nil {
+	if c.All, err = w.Sessions(store); err != nil {
 		return c, err
 	}
-	s, err := f.pick(cmd.Context(), c.all, c.dir)
+	s, err := pick(c.All, c.Dir)
 	if err != nil {
 		return c, err
 	}
-	if c.system, err = f.instructions(c.dir); err != nil {
+	if c.system, err = o.instructions(c.Dir); err != nil {
 		return c, err
 	}
-	if c.model, err = c.startModel(uint64(s.Head())); err != nil {
+	if c.Model, err = c.startModel(uint64(s.Head())); err != nil {
 		return c, err
 	}
-	if !f.noMCP && !f.noTools {
-		list, err := mcpServers(c.config)
+	if !o.NoMCP && !o.NoTools {
+		list, err := mcpServers(c.Config)
 		if err != nil {
 			return c, fmt.Errorf("%w; --no-mcp starts the chat without MCP servers", err)
 		}
 		if len(list) > 0 {
-			c.servers = startServers(cmd.Context(), list)
+			c.servers = startServers(ctx, list)
 			c.stop = append(c.stop, c.servers.close)
 		}
 	}
-	return c, c.use(s)
+	return c, c.Use(s)
 }
 
 // Close ends what the conversation has started. The store stays open.
-func (c *conversation) Close() {
+func (c *Conversation) Close() {
 	for i := len(c.stop) - 1; i >= 0; i-- {
 		c.stop[i]()
 	}
@@ -109,19 +142,19 @@ func (c *conversation) Close() {
 
 // startModel returns the model to start with. Without a key it is simulated.
 // seed makes the ids of its calls differ from those of the session so far.
-func (c *conversation) startModel(seed uint64) (agent.Model, error) {
-	if !c.f.simulate && c.f.script == "" {
-		m, found, err := cmdline.KeyedModel(c.config, c.f.model)
+func (c *Conversation) startModel(seed uint64) (agent.Model, error) {
+	if !c.o.Simulate && c.o.Script == "" {
+		m, found, err := models.Keyed(c.Config, c.o.Model)
 		if found || err != nil {
-			return cmdline.AgentModel(m), err
+			return models.AgentModel(m), err
 		}
-		c.notices = append(c.notices, "No key in ANTHROPIC_API_KEY or OPENAI_API_KEY, and no chat.models in the configuration: a simulated model replies. It calls tools and writes placeholder text.")
+		c.Notices = append(c.Notices, "No key in ANTHROPIC_API_KEY or OPENAI_API_KEY, and no chat.models in the configuration: a simulated model replies. It calls tools and writes placeholder text.")
 	}
-	m, stop, err := c.f.simulatedChat(c.dir, seed)
+	m, stop, err := c.o.simulatedChat(c.Dir, seed)
 	if err != nil {
 		return m, err
 	}
-	c.simulated, c.stop = true, append(c.stop, stop)
+	c.Simulated, c.stop = true, append(c.stop, stop)
 	return m, nil
 }
 
@@ -130,14 +163,14 @@ const maxInstructions = 1 << 20
 
 // instructions returns the instructions for the model: furl's or those of --system, and
 // those of the project in AGENTS.md or CLAUDE.md.
-func (f *chatFlags) instructions(dir string) (string, error) {
-	if f.system != "" {
-		data, err := os.ReadFile(f.system)
+func (o *Options) instructions(dir string) (string, error) {
+	if o.System != "" {
+		data, err := os.ReadFile(o.System)
 		if err != nil {
 			return "", fmt.Errorf("--system: %w", err)
 		}
 		if len(data) > maxInstructions {
-			return "", fmt.Errorf("--system: %s is larger than %s bytes", cmdline.Label(f.system), numbers.Thousands(maxInstructions))
+			return "", fmt.Errorf("--system: %s is larger than %s bytes", visible.Line(o.System), numbers.Thousands(maxInstructions))
 		}
 		return strings.ToValidUTF8(string(data), "\uFFFD"), nil
 	}
@@ -160,79 +193,79 @@ Answer briefly, in Markdown.`
 	return text, nil
 }
 
-// use makes a session the one of the conversation.
-func (c *conversation) use(s *session.Session) error {
-	if c.isRunning() {
-		return errRunning
+// Use makes a session the one of the conversation.
+func (c *Conversation) Use(s *session.Session) error {
+	if c.IsRunning() {
+		return ErrRunning
 	}
-	c.mu.Lock()
-	m := c.model
-	c.mu.Unlock()
-	tools, err := c.f.openTools(c.dir, s)
+	c.Mu.Lock()
+	m := c.Model
+	c.Mu.Unlock()
+	tools, err := c.o.openTools(c.Dir, s)
 	if err != nil {
 		return err
 	}
-	a, err := c.newAgent(s, m, tools.list)
+	a, err := c.newAgent(s, m, tools.List)
 	if err != nil {
 		tools.close()
 		return err
 	}
-	c.mu.Lock()
+	c.Mu.Lock()
 	c.s, c.a, c.tools, tools = s, a, tools, c.tools
 	c.opened = s.Meta().Clone()
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	tools.close() // of the session before
 	return nil
 }
 
-func (c *conversation) newAgent(s *session.Session, m agent.Model, tools []tool.Tool) (*agent.Agent, error) {
+func (c *Conversation) newAgent(s *session.Session, m agent.Model, tools []tool.Tool) (*agent.Agent, error) {
 	return agent.New(s, m, &agent.Options{
-		System: c.system, Tools: tools, Recall: !c.f.noTools, Approve: c.approve, MaxSteps: c.f.steps,
-		Summaries: agent.Summaries{Model: c.summaryModel(m), Waiting: c.decideWaiting}, Playback: c.f.playback,
+		System: c.system, Tools: tools, Recall: !c.o.NoTools, Approve: c.approve, MaxSteps: c.o.Steps,
+		Summaries: agent.Summaries{Model: c.summaryModel(m), Waiting: c.decideWaiting}, Playback: c.o.Playback,
 	})
 }
 
 // useServers offers the tools of the MCP servers from the next run on, and returns what
 // to tell the user.
-func (c *conversation) useServers(ctx context.Context) (notes []string, err error) {
+func (c *Conversation) useServers(ctx context.Context) (notes []string, err error) {
 	list, notes := c.servers.tools(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	if slices.EqualFunc(list, c.tools.ofServers, func(a, b tool.Tool) bool {
 		return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Schema, b.Schema)
 	}) {
 		return notes, nil
 	}
-	all := append(slices.Clone(c.tools.list[:len(c.tools.list)-len(c.tools.ofServers)]), list...)
-	a, err := c.newAgent(c.s, c.model, all)
+	all := append(slices.Clone(c.tools.List[:len(c.tools.List)-len(c.tools.ofServers)]), list...)
+	a, err := c.newAgent(c.s, c.Model, all)
 	if err != nil {
 		return notes, err
 	}
-	c.a, c.tools.list, c.tools.ofServers = a, all, list
+	c.a, c.tools.List, c.tools.ofServers = a, all, list
 	return notes, nil
 }
 
 // summaryModel is the model that the configuration has for summaries, nil for the
 // conversation's.
-func (c *conversation) summaryModel(m agent.Model) *agent.Model {
-	name := c.config.Summaries.Model
-	if name == "" || c.simulated {
+func (c *Conversation) summaryModel(m agent.Model) *agent.Model {
+	name := c.Config.Summaries.Model
+	if name == "" || c.Simulated {
 		return nil
 	}
-	if known, ok := c.config.Chat.Find(name); ok {
-		m = cmdline.AgentModel(known)
+	if known, ok := c.Config.Chat.Find(name); ok {
+		m = models.AgentModel(known)
 	} else {
 		m.ID = name
 	}
 	return &m
 }
 
-// keepSettings stores a new session whose settings were changed, but which has no
+// KeepSettings stores a new session whose settings were changed, but which has no
 // messages, so that furl chat --continue finds it.
-func (c *conversation) keepSettings(ctx context.Context) error {
-	c.mu.Lock()
+func (c *Conversation) KeepSettings(ctx context.Context) error {
+	c.Mu.Lock()
 	s, was := c.s, c.opened
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	m := s.Meta()
 	if s.Info().Records > 0 || m.Policy == was.Policy && m.TitleBy == was.TitleBy && maps.Equal(m.Settings, was.Settings) {
 		return nil
@@ -240,32 +273,35 @@ func (c *conversation) keepSettings(ctx context.Context) error {
 	return s.Store(ctx)
 }
 
-func (c *conversation) session() *session.Session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// Session returns the session of the conversation.
+func (c *Conversation) Session() *session.Session {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	return c.s
 }
 
-func (c *conversation) agent() *agent.Agent {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// Agent returns the agent of the session.
+func (c *Conversation) Agent() *agent.Agent {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	return c.a
 }
 
-func (c *conversation) openTools() *chatTools {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// OpenedTools returns the tools of the session.
+func (c *Conversation) OpenedTools() *chatTools {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	return c.tools
 }
 
 // Info implements chat.Conversation.
-func (c *conversation) Info() chat.Info {
-	s, m := c.session(), c.agent().Model()
+func (c *Conversation) Info() chat.Info {
+	s, m := c.Session(), c.Agent().Model()
 	info := chat.Info{
 		Session: s.ID(), Title: s.Meta().Title, Model: m.ID, Provider: string(m.Format),
-		Simulated: c.simulated, Dir: c.dir, Notices: c.notices,
+		Simulated: c.Simulated, Dir: c.Dir, Notices: c.Notices,
 	}
-	c.read(func(st *furl.State) {
+	c.Read(func(st *furl.State) {
 		if st.Len() > 0 {
 			_, last := st.Message(st.Len() - 1)
 			info.Resumable = last.Role != furl.RoleAssistant || len(st.OpenCalls()) > 0
@@ -275,9 +311,9 @@ func (c *conversation) Info() chat.Info {
 }
 
 // Meter implements chat.Conversation.
-func (c *conversation) Meter() (chat.Meter, error) {
-	s := c.session()
-	u := s.Context(c.agent().Model().ID)
+func (c *Conversation) Meter() (chat.Meter, error) {
+	s := c.Session()
+	u := s.Context(c.Agent().Model().ID)
 	m := chat.Meter{Size: u.Size, Window: u.Limit, Hidden: max(0, u.Messages-u.Shown)}
 	for _, p := range u.Parts {
 		if p.Tokens > 0 && p.Name != "free" {
@@ -297,7 +333,7 @@ func (c *conversation) Meter() (chat.Meter, error) {
 
 // Run implements chat.Conversation. Before a request, and after the run, the user is
 // asked about a summary that waits for approval.
-func (c *conversation) Run(ctx context.Context, ask chat.Asker, input ...agent.Input) iter.Seq2[agent.Event, error] {
+func (c *Conversation) Run(ctx context.Context, ask chat.Asker, input ...agent.Input) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
 		notes, err := c.useServers(ctx)
 		if err != nil {
@@ -309,12 +345,12 @@ func (c *conversation) Run(ctx context.Context, ask chat.Asker, input ...agent.I
 				return
 			}
 		}
-		c.asking(ctx, ask, c.agent().Run(ctx, input...))(yield)
+		c.Asking(ctx, ask, c.Agent().Run(ctx, input...))(yield)
 	}
 }
 
-// asking reads a run during which the user can be asked.
-func (c *conversation) asking(ctx context.Context, ask chat.Asker, run iter.Seq2[agent.Event, error]) iter.Seq2[agent.Event, error] {
+// Asking reads a run during which the user can be asked.
+func (c *Conversation) Asking(ctx context.Context, ask chat.Asker, run iter.Seq2[agent.Event, error]) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
 		c.setAsk(ask, true)
 		defer c.setAsk(nil, false)
@@ -331,32 +367,33 @@ func (c *conversation) asking(ctx context.Context, ask chat.Asker, run iter.Seq2
 	}
 }
 
-func (c *conversation) setAsk(ask chat.Asker, running bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *Conversation) setAsk(ask chat.Asker, running bool) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	c.ask, c.running = ask, running
 }
 
-func (c *conversation) isRunning() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// IsRunning reports whether the model works.
+func (c *Conversation) IsRunning() bool {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	return c.running
 }
 
-// errRunning is the error of commands that change the session or its branch.
-var errRunning = errors.New("the model is working: interrupt it first")
+// ErrRunning is the error of commands that change the session or its branch.
+var ErrRunning = errors.New("the model is working: interrupt it first")
 
 // Send implements chat.Conversation.
-func (c *conversation) Send(input agent.Input) { c.agent().Send(input) }
+func (c *Conversation) Send(input agent.Input) { c.Agent().Send(input) }
 
 // TakePending implements chat.Conversation.
-func (c *conversation) TakePending() []agent.Input { return c.agent().TakePending() }
+func (c *Conversation) TakePending() []agent.Input { return c.Agent().TakePending() }
 
 // approve asks the user about a call that changes something.
-func (c *conversation) approve(ctx context.Context, call agent.Call, p tool.Preview) agent.Decision {
-	c.mu.Lock()
-	ask, allowed := c.ask, c.f.yes || c.allowed[call.Name]
-	c.mu.Unlock()
+func (c *Conversation) approve(ctx context.Context, call agent.Call, p tool.Preview) agent.Decision {
+	c.Mu.Lock()
+	ask, allowed := c.ask, c.o.Yes || c.allowed[call.Name]
+	c.Mu.Unlock()
 	if allowed {
 		return agent.Decision{Allow: true}
 	}
@@ -370,9 +407,9 @@ func (c *conversation) approve(ctx context.Context, call agent.Call, p tool.Prev
 	case answer.Option == 0:
 		return agent.Decision{Allow: true}
 	case answer.Option == 1:
-		c.mu.Lock()
+		c.Mu.Lock()
 		c.allowed[call.Name] = true
-		c.mu.Unlock()
+		c.Mu.Unlock()
 		return agent.Decision{Allow: true}
 	}
 	return agent.Decision{Reason: strings.TrimSpace("The user refused the call. " + answer.Text)}
@@ -400,10 +437,10 @@ func approvalQuestion(call agent.Call, p tool.Preview) chat.Question {
 }
 
 // decideWaiting asks the user, before a request, about a summary that waits for approval.
-func (c *conversation) decideWaiting(ctx context.Context) error {
-	c.mu.Lock()
+func (c *Conversation) decideWaiting(ctx context.Context) error {
+	c.Mu.Lock()
 	ask := c.ask
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	return c.askAboutSummary(ctx, ask)
 }
 
@@ -412,13 +449,13 @@ func (c *conversation) decideWaiting(ctx context.Context) error {
 const askAgain = 0.1
 
 // askAboutSummary asks the user whether to use the summary that waits for approval.
-func (c *conversation) askAboutSummary(ctx context.Context, ask chat.Asker) error {
-	s := c.session()
+func (c *Conversation) askAboutSummary(ctx context.Context, ask chat.Asker) error {
+	s := c.Session()
 	w := s.WaitingSummary()
 	if w == nil || ask == nil || w.State != "waiting" {
 		return nil
 	}
-	if was, ok := c.later[w.Summary]; ok && float64(w.Before-was) < askAgain*float64(s.Context(c.agent().Model().ID).Limit) {
+	if was, ok := c.later[w.Summary]; ok && float64(w.Before-was) < askAgain*float64(s.Context(c.Agent().Model().ID).Limit) {
 		return nil
 	}
 	answer, err := ask(ctx, chat.Question{
@@ -451,15 +488,5 @@ func (c *conversation) askAboutSummary(ctx context.Context, ask chat.Asker) erro
 	return err
 }
 
-// target returns the conversation's session for furl's own commands.
-func (c *conversation) target() *cmdline.Target {
-	return &cmdline.Target{Session: c.session(), All: c.all, Store: c.store, Shared: true, ChatModel: c.agent().Model().ID}
-}
-
-// exportName is the default file of /export.
-func (c *conversation) exportName() string {
-	return filepath.Join(c.dir, "chat-"+shortSession(c.session().ID())+".md")
-}
-
-// errNoAnswer is the error of an Asker without a user.
-var errNoAnswer = errors.New("no user to ask")
+// ErrNoAnswer is the error of an Asker without a user.
+var ErrNoAnswer = errors.New("no user to ask")

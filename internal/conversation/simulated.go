@@ -1,4 +1,4 @@
-package chatcmd
+package conversation
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/agent"
-	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -20,27 +20,27 @@ const simulatedModel = "claude-sonnet-4-5"
 const simPace = 5 * time.Millisecond
 
 // simulatedChat starts a simulated provider, which knows the working folder, and returns the model to reach it.
-func (f *chatFlags) simulatedChat(dir string, seed uint64) (m agent.Model, stop func(), err error) {
+func (o *Options) simulatedChat(dir string, seed uint64) (m agent.Model, stop func(), err error) {
 	var player sim.Player = sim.NewAgent(&sim.AgentOptions{
 		Steps: 3, Only: []string{"list_files", "read_file", "search_files"},
 		Arguments: func(tool string, _ int) []byte { return simArguments(dir, tool) },
 	})
 	pace := simPace
-	if f.script != "" {
-		data, err := os.ReadFile(f.script)
+	if o.Script != "" {
+		data, err := os.ReadFile(o.Script)
 		if err != nil {
 			return m, nil, fmt.Errorf("script: %w", err)
 		}
-		if player, err = sim.ParseScript(f.script, data); err != nil {
+		if player, err = sim.ParseScript(o.Script, data); err != nil {
 			return m, nil, err
 		}
 		pace = 0
 	}
-	url, stop, err := cmdline.ListenLocal(sim.New(&sim.Options{Player: player, NoAuth: true, Pace: pace, Seed: seed}))
+	url, stop, err := launch.ListenLocal(sim.New(&sim.Options{Player: player, NoAuth: true, Pace: pace, Seed: seed}))
 	if err != nil {
 		return m, nil, err
 	}
-	return agent.Model{Format: furl.FormatAnthropic, ID: cmp.Or(f.model, simulatedModel), BaseURL: url, Key: "simulated"}, stop, nil
+	return agent.Model{Format: furl.FormatAnthropic, ID: cmp.Or(o.Model, simulatedModel), BaseURL: url, Key: "simulated"}, stop, nil
 }
 
 // simArguments returns the arguments of the simulated model's calls in a working folder.

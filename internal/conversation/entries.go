@@ -1,4 +1,4 @@
-package chatcmd
+package conversation
 
 import (
 	"slices"
@@ -12,14 +12,14 @@ import (
 	"github.com/furlhq/furl/tool"
 )
 
-// read calls f with the state of the session's current branch.
-func (c *conversation) read(f func(st *furl.State)) {
-	c.session().Internal().Read(func(c *open.Change) { f(c.Log().State()) })
+// Read calls f with the state of the session's current branch.
+func (c *Conversation) Read(f func(st *furl.State)) {
+	c.Session().Internal().Read(func(c *open.Change) { f(c.Log().State()) })
 }
 
 // Entries implements chat.Conversation.
-func (c *conversation) Entries(n int) (list []chat.Entry, before int, err error) {
-	c.read(func(st *furl.State) { list, before = entriesOf(st, n) })
+func (c *Conversation) Entries(n int) (list []chat.Entry, before int, err error) {
+	c.Read(func(st *furl.State) { list, before = entriesOf(st, n) })
 	return list, before, nil
 }
 
@@ -39,15 +39,15 @@ func entriesOf(st *furl.State, n int) (list []chat.Entry, before int) {
 			list = append(list, markerEntry(&marks[len(marks)-1]))
 			marks = marks[:len(marks)-1]
 		}
-		list = append(list, messageEntries(st, i, results)...)
+		list = append(list, MessageEntries(st, i, results)...)
 	}
 	slices.Reverse(list)
 	return list, i + 1
 }
 
-// messageEntries returns the entries of a message, last one first. results has the
+// MessageEntries returns the entries of a message, last one first. results has the
 // results of the messages after it, by the IDs of their calls.
-func messageEntries(st *furl.State, i int, results map[string]*furl.Block) (list []chat.Entry) {
+func MessageEntries(st *furl.State, i int, results map[string]*furl.Block) (list []chat.Entry) {
 	seq, m := st.Message(i)
 	for j := len(m.Blocks) - 1; j >= 0; j-- {
 		b := &m.Blocks[j]
