@@ -42,7 +42,7 @@ var setups = []struct {
 // gateway is idle and returns memory (cli.whenIdle), which costs as much as some requests: rounds
 // must be long, because a fleet of four does it four times as often.
 //
-// FURL_FLEET_REQUESTS is the number of requests of a round (600), FURL_FLEET_ROUNDS the number of
+// FURL_FLEET_REQUESTS is the number of requests of a round (1200), FURL_FLEET_ROUNDS the number of
 // rounds (5). FURL_FLEET_GATEWAYS selects fleets by their number of gateways, such as 1,4.
 // FURL_FLEET_STORE is the URL of another store; FURL_PROGRAM names a furl that is built already,
 // and FURL_FLEET_OLD an older one, whose fleets get requests by turns with the others.
@@ -50,7 +50,7 @@ var setups = []struct {
 // share one. What counts are CPU seconds and bytes, which do not depend on the load of the machine
 // as times do.
 func BenchmarkFleet(b *testing.B) {
-	requests, rounds := numberOf("FURL_FLEET_REQUESTS", 600), numberOf("FURL_FLEET_ROUNDS", 5)
+	requests, rounds := numberOf("FURL_FLEET_REQUESTS", 1200), numberOf("FURL_FLEET_ROUNDS", 5)
 	program := os.Getenv("FURL_PROGRAM")
 	if program == "" {
 		program = filepath.Join(b.TempDir(), "furl")
