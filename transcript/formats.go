@@ -26,6 +26,8 @@ var formats = []*format{
 	{name: "qwen-code", agent: "Qwen Code", detect: isQwen, read: readQwen},
 	{name: "copilot-cli", agent: "Copilot CLI", detect: isCopilot, read: readCopilot},
 	{name: "kimi-code", agent: "Kimi Code", detect: isKimi, read: readKimi},
+	{name: "cline", agent: "Cline", detect: isCline, read: readCline},
+	clineBeside,
 	{name: "nanocoder", agent: "nanocoder", detect: isNanocoder, read: readNanocoder},
 	nanocoderBeside,
 	{name: "code-assistant", agent: "code-assistant", detect: isCodeAssistant, read: readCodeAssistant},

@@ -64,7 +64,7 @@ func hasOwnPart(content []byte) bool {
 // requestOf reports whether an object may be such a body, and whether it
 // certainly is.
 func requestOf(o object) (sure, ok bool) {
-	if o.kind("messages") != '[' || isNanocoderSession(o) || isCodeAssistantSession(o) {
+	if o.kind("messages") != '[' || isNanocoderSession(o) || isCodeAssistantSession(o) || isClineSession(o) {
 		return false, false
 	}
 	sure = o.has("system") || o.has("anthropic_version") || strings.Contains(o.str("model"), "claude") && o.has("max_tokens")

@@ -26,6 +26,7 @@ var shapes = []shape{
 	{"gemini-cli", "the object", "", []string{"sessionId", "projectHash", "startTime", "lastUpdated", "messages"}},
 	{"copilot-cli", "a line", "", []string{"type", "data", "id", "timestamp", "parentId"}},
 	{"kimi-code", "a line", "", []string{"type", "agentId", "time", "event"}},
+	{"cline", "the object", "", []string{"version", "sessionId", "agent", "origin", "messages"}},
 	{"nanocoder", "the object", "", []string{"id", "createdAt", "lastAccessedAt", "workingDirectory", "messages"}},
 	{"code-assistant", "the object", "", []string{"id", "created_at", "updated_at", "tool_executions", "message_nodes"}},
 	{"swe-agent", "the object", "", []string{"environment", "trajectory", "history", "info"}},

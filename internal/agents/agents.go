@@ -22,7 +22,9 @@ type Home struct {
 // Homes lists where the known agents keep sessions, whether or not they are
 // installed. Environment variables that move an agent's folder are honoured:
 // CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_DATA_HOME, PI_CODING_AGENT_DIR,
-// GEMINI_CLI_HOME, QWEN_RUNTIME_DIR, QWEN_HOME, KIMI_CODE_HOME and NANOCODER_DATA_DIR, as those agents document them.
+// GEMINI_CLI_HOME, QWEN_RUNTIME_DIR, QWEN_HOME, KIMI_CODE_HOME, CLINE_DIR,
+// CLINE_DATA_DIR, CLINE_SESSION_DATA_DIR and
+// NANOCODER_DATA_DIR, as those agents do.
 func Homes() []Home {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -45,6 +47,7 @@ func Homes() []Home {
 		{"Gemini CLI", filepath.Join(dir("GEMINI_CLI_HOME"), ".gemini", "tmp")},
 		{"Qwen Code", filepath.Join(qwenHome(home), "projects")},
 		{"Kimi Code", filepath.Join(dir("KIMI_CODE_HOME", ".kimi-code"), "sessions")},
+		{"Cline", cmp.Or(os.Getenv("CLINE_SESSION_DATA_DIR"), filepath.Join(clineData(home), "sessions"))},
 		{"nanocoder", nanocoderSessions(home)},
 		{"code-assistant", filepath.Join(dataDir(home), "code-assistant", "sessions")},
 	}
@@ -64,6 +67,11 @@ func dataDir(home string) string {
 // qwenHome is the folder of Qwen Code's data.
 func qwenHome(home string) string {
 	return cmp.Or(os.Getenv("QWEN_RUNTIME_DIR"), os.Getenv("QWEN_HOME"), filepath.Join(home, ".qwen"))
+}
+
+// clineData is Cline's folder for data.
+func clineData(home string) string {
+	return cmp.Or(os.Getenv("CLINE_DATA_DIR"), filepath.Join(cmp.Or(os.Getenv("CLINE_DIR"), filepath.Join(home, ".cline")), "data"))
 }
 
 // nanocoderSessions is the folder of nanocoder's sessions. It follows XDG_DATA_HOME on all systems.

@@ -54,6 +54,10 @@ func TestHomes(t *testing.T) {
 	for _, tt := range []struct{ agent, variable, value, want string }{
 		{"Kimi Code", "KIMI_CODE_HOME", "", "/home/u/.kimi-code/sessions"},
 		{"Kimi Code", "KIMI_CODE_HOME", "/k", "/k/sessions"},
+		{"Cline", "CLINE_DIR", "", "/home/u/.cline/data/sessions"},
+		{"Cline", "CLINE_DIR", "/c", "/c/data/sessions"},
+		{"Cline", "CLINE_DATA_DIR", "/d", "/d/sessions"},
+		{"Cline", "CLINE_SESSION_DATA_DIR", "/s", "/s"},
 	} {
 		t.Setenv(tt.variable, tt.value)
 		if !slices.Contains(agents.Homes(), agents.Home{Agent: tt.agent, Path: filepath.FromSlash(tt.want)}) {
