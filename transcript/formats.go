@@ -28,6 +28,8 @@ var formats = []*format{
 	{name: "kimi-code", agent: "Kimi Code", detect: isKimi, read: readKimi},
 	{name: "cline", agent: "Cline", detect: isCline, read: readCline},
 	clineBeside,
+	{name: "continue", agent: "Continue", detect: isContinue, read: readContinue},
+	continueBeside,
 	{name: "nanocoder", agent: "nanocoder", detect: isNanocoder, read: readNanocoder},
 	nanocoderBeside,
 	{name: "code-assistant", agent: "code-assistant", detect: isCodeAssistant, read: readCodeAssistant},

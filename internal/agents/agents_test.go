@@ -58,6 +58,8 @@ func TestHomes(t *testing.T) {
 		{"Cline", "CLINE_DIR", "/c", "/c/data/sessions"},
 		{"Cline", "CLINE_DATA_DIR", "/d", "/d/sessions"},
 		{"Cline", "CLINE_SESSION_DATA_DIR", "/s", "/s"},
+		{"Continue", "CONTINUE_GLOBAL_DIR", "", "/home/u/.continue/sessions"},
+		{"Continue", "CONTINUE_GLOBAL_DIR", "/c", "/c/sessions"},
 	} {
 		t.Setenv(tt.variable, tt.value)
 		if !slices.Contains(agents.Homes(), agents.Home{Agent: tt.agent, Path: filepath.FromSlash(tt.want)}) {
