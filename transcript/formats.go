@@ -30,6 +30,8 @@ var formats = []*format{
 	clineBeside,
 	{name: "continue", agent: "Continue", detect: isContinue, read: readContinue},
 	continueBeside,
+	{name: "droid", agent: "Droid", detect: isDroid, read: readDroid},
+	droidBeside,
 	{name: "nanocoder", agent: "nanocoder", detect: isNanocoder, read: readNanocoder},
 	nanocoderBeside,
 	{name: "code-assistant", agent: "code-assistant", detect: isCodeAssistant, read: readCodeAssistant},

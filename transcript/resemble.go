@@ -28,6 +28,7 @@ var shapes = []shape{
 	{"kimi-code", "a line", "", []string{"type", "agentId", "time", "event"}},
 	{"cline", "the object", "", []string{"version", "sessionId", "agent", "origin", "messages"}},
 	{"continue", "the object", "", []string{"sessionId", "title", "workspaceDirectory", "history"}},
+	{"droid", "a line", "", []string{"type", "id", "parentId", "timestamp", "message"}},
 	{"nanocoder", "the object", "", []string{"id", "createdAt", "lastAccessedAt", "workingDirectory", "messages"}},
 	{"code-assistant", "the object", "", []string{"id", "created_at", "updated_at", "tool_executions", "message_nodes"}},
 	{"swe-agent", "the object", "", []string{"environment", "trajectory", "history", "info"}},

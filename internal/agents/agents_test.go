@@ -60,6 +60,8 @@ func TestHomes(t *testing.T) {
 		{"Cline", "CLINE_SESSION_DATA_DIR", "/s", "/s"},
 		{"Continue", "CONTINUE_GLOBAL_DIR", "", "/home/u/.continue/sessions"},
 		{"Continue", "CONTINUE_GLOBAL_DIR", "/c", "/c/sessions"},
+		{"Droid", "FACTORY_HOME_OVERRIDE", "", "/home/u/.factory/sessions"},
+		{"Droid", "FACTORY_HOME_OVERRIDE", "/f", "/f/.factory/sessions"},
 	} {
 		t.Setenv(tt.variable, tt.value)
 		if !slices.Contains(agents.Homes(), agents.Home{Agent: tt.agent, Path: filepath.FromSlash(tt.want)}) {

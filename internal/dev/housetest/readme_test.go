@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write what the commands print into READ
 // commands on a machine without recordings. make generate updates them.
 func TestReadme(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
-	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "PI_CODING_AGENT_DIR", "GEMINI_CLI_HOME", "KIMI_CODE_HOME", "CLINE_DIR", "CLINE_DATA_DIR", "CLINE_SESSION_DATA_DIR", "CONTINUE_GLOBAL_DIR", "FURL_CONFIG"} {
+	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "PI_CODING_AGENT_DIR", "GEMINI_CLI_HOME", "KIMI_CODE_HOME", "CLINE_DIR", "CLINE_DATA_DIR", "CLINE_SESSION_DATA_DIR", "CONTINUE_GLOBAL_DIR", "FACTORY_HOME_OVERRIDE", "FURL_CONFIG"} {
 		t.Setenv(name, "")
 	}
 	for _, c := range []struct {
