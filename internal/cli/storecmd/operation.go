@@ -131,8 +131,7 @@ func ResultLines(c *operation.Call, r *operation.Result) []string {
 	return lines
 }
 
-// TypedCommand returns an operation as typed, with the session if there is one. name is that
-// of the command.
+// TypedCommand returns the command name of an operation as typed, with the session if there is one.
 func TypedCommand(name string, u *operation.Undo, id string) string {
 	words := []string{name}
 	if id != "" && !operation.Named(u.Operation).NoSession {
