@@ -3,7 +3,6 @@ package cmdline
 import (
 	"strings"
 
-	"github.com/furlhq/furl/internal/visible"
 	"github.com/spf13/cobra"
 )
 
@@ -48,8 +47,6 @@ func unexpected(cmd *cobra.Command, arg string, n int) error {
 	case n > 0:
 	case cmd.HasAvailableSubCommands():
 		return NoCommand(cmd, arg)
-	case cmd.Flags().Lookup("session") != nil:
-		cure = "to choose a session, use --session " + visible.QuoteArg(Printable(arg))
 	default:
 		cure = path + " takes no arguments, only flags; see " + path + " --help"
 	}

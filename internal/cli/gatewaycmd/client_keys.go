@@ -55,10 +55,15 @@ file again on SIGHUP or POST /furl/v1/reload.`,
 	return cmd
 }
 
+// createFlags are the flags of furl keys create.
+type createFlags struct {
+	keysFlags
+	expires, tenant string
+	scopes          []string
+}
+
 func createKeyCommand(p cmdline.Program) *cobra.Command {
-	f := keysFlags{program: p}
-	var expires, tenant string
-	var scopes []string
+	f := createFlags{keysFlags: keysFlags{program: p}}
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a key and print it once",
@@ -73,55 +78,58 @@ change changes them, operate sees metrics and totals and reloads the configurati
   furl keys create auditor --scope read --tenant ann
   furl keys create prometheus --scope operate`,
 		Args: cmdline.Exactly(1, "the name of the key"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := f.file()
-			if err != nil {
-				return err
-			}
-			now := time.Now()
-			var until time.Time
-			if expires != "" {
-				age, err := numbers.ParseAge(expires)
-				if err != nil || age <= 0 {
-					return cmdline.BadUsage("invalid --expires %s: expected a duration such as 90d or 12h", expires)
-				}
-				until = now.Add(age)
-			}
-			s, err := access.ParseScopes(scopes)
-			if err != nil {
-				return cmdline.BadUsage("--scope: %w", err)
-			}
-			key, secret, err := access.NewKey(args[0], tenant, s, now, until)
-			if err != nil {
-				return cmdline.AsUsage(err)
-			}
-			err = serving.ChangeNamedKeys(name, func(keys []access.Key) ([]access.Key, error) {
-				for _, k := range keys {
-					if k.Name == key.Name && k.Revoked.IsZero() {
-						return nil, fmt.Errorf("the key %q exists: revoke it first, or choose another name and --tenant %s for the same sessions", k.Name, tenantOfKey(&k))
-					}
-				}
-				return append(keys, key), nil
-			})
-			if err != nil {
-				return fmt.Errorf("create key %s: %w", args[0], err)
-			}
-			if f.json {
-				line := jsonKeyOf(&key, now)
-				line.Key = secret
-				return cmdline.PrintJSON(cmd.OutOrStdout(), line)
-			}
-			fmt.Fprintln(cmd.ErrOrStderr(), "This key is shown once. Reload the gateway to accept it.")
-			fmt.Fprintln(cmd.OutOrStdout(), secret)
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&expires, "expires", "", "`time` until the key expires, such as 90d (default never)")
-	cmd.Flags().StringVar(&tenant, "tenant", "", "`name` of the tenant whose sessions it opens (default the key's name)")
-	cmd.Flags().StringSliceVar(&scopes, "scope", access.Client.Names(), "what the key may do: "+strings.Join(access.ScopeNames(), ", "))
+	cmd.Flags().StringVar(&f.expires, "expires", "", "`time` until the key expires, such as 90d (default never)")
+	cmd.Flags().StringVar(&f.tenant, "tenant", "", "`name` of the tenant whose sessions it opens (default the key's name)")
+	cmd.Flags().StringSliceVar(&f.scopes, "scope", access.Client.Names(), "what the key may do: "+strings.Join(access.ScopeNames(), ", "))
 	cmdline.Complete(cmd, "scope", access.ScopeNames)
 	return cmd
+}
+
+// run is furl keys create.
+func (f *createFlags) run(cmd *cobra.Command, args []string) error {
+	name, err := f.file()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	var until time.Time
+	if f.expires != "" {
+		age, err := numbers.ParseAge(f.expires)
+		if err != nil || age <= 0 {
+			return cmdline.BadUsage("invalid --expires %s: expected a duration such as 90d or 12h", f.expires)
+		}
+		until = now.Add(age)
+	}
+	s, err := access.ParseScopes(f.scopes)
+	if err != nil {
+		return cmdline.BadUsage("--scope: %w", err)
+	}
+	key, secret, err := access.NewKey(args[0], f.tenant, s, now, until)
+	if err != nil {
+		return cmdline.AsUsage(err)
+	}
+	err = serving.ChangeNamedKeys(name, func(keys []access.Key) ([]access.Key, error) {
+		for _, k := range keys {
+			if k.Name == key.Name && k.Revoked.IsZero() {
+				return nil, fmt.Errorf("the key %q exists: revoke it first, or choose another name and --tenant %s for the same sessions", k.Name, tenantOfKey(&k))
+			}
+		}
+		return append(keys, key), nil
+	})
+	if err != nil {
+		return fmt.Errorf("create key %s: %w", args[0], err)
+	}
+	if f.json {
+		line := jsonKeyOf(&key, now)
+		line.Key = secret
+		return cmdline.PrintJSON(cmd.OutOrStdout(), line)
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "This key is shown once. Reload the gateway to accept it.")
+	fmt.Fprintln(cmd.OutOrStdout(), secret)
+	return nil
 }
 
 func tenantOfKey(k *access.Key) string {

@@ -134,9 +134,14 @@ func readSecrets(in io.Reader) (keys []string, err error) {
 	return keys, nil
 }
 
+// moveFlags are the flags of furl tenants move.
+type moveFlags struct {
+	cmdline.StoreFlags
+	dry bool
+}
+
 func moveTenantCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.NewStoreFlags(p)
-	var dry bool
+	f := moveFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:   "move FROM TO [SESSION]...",
 		Short: "Move sessions from one tenant to another",
@@ -152,44 +157,47 @@ their user is not active. It can be interrupted and run again.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			ctx := cmd.Context()
-			store, err := f.Existing(ctx)
-			if err != nil {
-				return err
-			}
-			defer workspace.CloseStore(store, &err)
-			m := &tenants.Mover{Importer: recorded.Importer{Store: store, Dry: dry}}
-			if m.From, err = tenants.Named(ctx, store, args[0]); err != nil {
-				return err
-			}
-			if m.To, err = tenants.Named(ctx, store, args[1]); err != nil {
-				return err
-			}
-			f.Program.Audited.FoundTenant(m.From)
-			m.Moved = func(s furl.SessionID) error {
-				return f.Program.Audited.Each(furl.SessionKey{Tenant: m.From, Session: s})
-			}
-			moved, err := m.Sessions(ctx, args[2:])
-			if len(moved) > 0 && !dry {
-				err = errors.Join(err, recall.NewIndexer(store, nil).CatchupTenant(ctx, m.To))
-			}
-			if f.Json {
-				return errors.Join(err, cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"moved": moved, "dry_run": dry}))
-			}
-			verb := map[bool]string{true: "would move", false: "moved"}[dry]
-			for _, s := range moved {
-				as := ""
-				if s.As != s.Session {
-					as = fmt.Sprintf(" as %s", s.As)
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s %s%s  %s, %s\n", verb, s.Session, as, numbers.Count(s.Messages, "message"), cmdline.Truncate(s.Title, 60))
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", verb, numbers.Count(len(moved), "session"))
-			return err
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.Add(cmd)
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be moved, change nothing")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "list what would be moved, change nothing")
 	return cmd
+}
+
+// run is furl tenants move.
+func (f *moveFlags) run(cmd *cobra.Command, args []string) (err error) {
+	ctx := cmd.Context()
+	store, err := f.Existing(ctx)
+	if err != nil {
+		return err
+	}
+	defer workspace.CloseStore(store, &err)
+	m := &tenants.Mover{Importer: recorded.Importer{Store: store, Dry: f.dry}}
+	if m.From, err = tenants.Named(ctx, store, args[0]); err != nil {
+		return err
+	}
+	if m.To, err = tenants.Named(ctx, store, args[1]); err != nil {
+		return err
+	}
+	f.Program.Audited.FoundTenant(m.From)
+	m.Moved = func(s furl.SessionID) error {
+		return f.Program.Audited.Each(furl.SessionKey{Tenant: m.From, Session: s})
+	}
+	moved, err := m.Sessions(ctx, args[2:])
+	if len(moved) > 0 && !f.dry {
+		err = errors.Join(err, recall.NewIndexer(store, nil).CatchupTenant(ctx, m.To))
+	}
+	if f.Json {
+		return errors.Join(err, cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"moved": moved, "dry_run": f.dry}))
+	}
+	verb := map[bool]string{true: "would move", false: "moved"}[f.dry]
+	for _, s := range moved {
+		as := ""
+		if s.As != s.Session {
+			as = fmt.Sprintf(" as %s", s.As)
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s %s%s  %s, %s\n", verb, s.Session, as, numbers.Count(s.Messages, "message"), cmdline.Truncate(s.Title, 60))
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", verb, numbers.Count(len(moved), "session"))
+	return err
 }

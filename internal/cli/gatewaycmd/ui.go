@@ -45,46 +45,7 @@ certificates of the environment, see furl run.`,
   furl ui --gateway https://furl.internal:7410`,
 		Args:              cmdline.AtMost(1),
 		ValidArgsFunction: cmdline.CompleteSessions(&f.store),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			show := func(ctx context.Context, at string) error {
-				fmt.Fprintf(cmd.ErrOrStderr(), "furl ui listens on %s\nPress Ctrl-C to stop.\n", at)
-				if !noOpen && cmdline.Width(cmd.OutOrStdout()) > 0 {
-					if err := openBrowser(at); err != nil {
-						fmt.Fprintf(cmd.ErrOrStderr(), "Open this address in a browser (furl could not: %s)\n", cmdline.Printable(err.Error()))
-					}
-				}
-				<-ctx.Done()
-				return nil
-			}
-			if f.remote != "" {
-				if cmd.Flags().Changed("store") {
-					return cmdline.BadUsage("--store has no effect with --gateway, which has its own settings")
-				}
-				r, err := remote.Open(f.remote, os.Getenv)
-				if err != nil {
-					return err
-				}
-				return r.Serve(cmd.Context(), f.Listen, func(ctx context.Context, base string) error {
-					at := base + "/"
-					if len(args) > 0 {
-						at = base + sessionPath(args[0])
-					}
-					return show(ctx, at)
-				})
-			}
-			f.start(cmd)
-			return f.Serve(cmd.Context(), serving.PageShutdown, func(ctx context.Context, s *serving.Running, base string) error {
-				at := base + "/"
-				if len(args) > 0 {
-					path, err := pagePath(s, ctx, args[0])
-					if err != nil {
-						return err
-					}
-					at = base + path
-				}
-				return show(ctx, at)
-			})
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.ui(cmd, args, noOpen) },
 	}
 	f.store.Add(cmd)
 	f.addRemote(cmd)
@@ -92,6 +53,48 @@ certificates of the environment, see furl run.`,
 	cmd.Flags().StringVar(&f.Listen, "listen", uiListen, "`address` to listen on")
 	cmd.Flags().BoolVar(&noOpen, "no-open", false, "print the address and open no browser")
 	return cmd
+}
+
+// ui is furl ui.
+func (f *serveFlags) ui(cmd *cobra.Command, args []string, noOpen bool) error {
+	show := func(ctx context.Context, at string) error {
+		fmt.Fprintf(cmd.ErrOrStderr(), "furl ui listens on %s\nPress Ctrl-C to stop.\n", at)
+		if !noOpen && cmdline.Width(cmd.OutOrStdout()) > 0 {
+			if err := openBrowser(at); err != nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "Open this address in a browser (furl could not: %s)\n", cmdline.Printable(err.Error()))
+			}
+		}
+		<-ctx.Done()
+		return nil
+	}
+	if f.remote != "" {
+		if cmd.Flags().Changed("store") {
+			return cmdline.BadUsage("--store has no effect with --gateway, which has its own settings")
+		}
+		r, err := remote.Open(f.remote, os.Getenv)
+		if err != nil {
+			return err
+		}
+		return r.Serve(cmd.Context(), f.Listen, func(ctx context.Context, base string) error {
+			at := base + "/"
+			if len(args) > 0 {
+				at = base + sessionPath(args[0])
+			}
+			return show(ctx, at)
+		})
+	}
+	f.start(cmd)
+	return f.Serve(cmd.Context(), serving.PageShutdown, func(ctx context.Context, s *serving.Running, base string) error {
+		at := base + "/"
+		if len(args) > 0 {
+			path, err := pagePath(s, ctx, args[0])
+			if err != nil {
+				return err
+			}
+			at = base + path
+		}
+		return show(ctx, at)
+	})
 }
 
 // pagePath returns the path of a session's page. With tenants, the page itself finds

@@ -25,10 +25,15 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
+// uninstallFlags are the flags of furl uninstall.
+type uninstallFlags struct {
+	cmdline.StoreFlags
+	yes, dry bool
+}
+
 // UninstallCommand returns furl uninstall.
 func UninstallCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.NewStoreFlags(p)
-	var yes, dry bool
+	f := uninstallFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Delete everything that furl keeps on this machine",
@@ -41,79 +46,82 @@ If the store has sessions under legal hold (furl hold), nothing is deleted.`,
 		Example: `  furl uninstall --dry-run
   furl uninstall --yes`,
 		Args: cmdline.AtMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			kept, err := keptFilesOf(&f)
-			if err != nil {
-				return err
-			}
-			folder, err := setupFolder()
-			if err != nil {
-				return err
-			}
-			setups, err := setup.Done(folder)
-			if err != nil {
-				return fmt.Errorf("uninstall: %w", err)
-			}
-			if err := noneHeld(&f, cmd.Context(), &kept); err != nil {
-				return fmt.Errorf("uninstall: %w", err)
-			}
-			if kept, err = keptFilesOf(&f); err != nil { // with those that opening the store has made
-				return err
-			}
-			out := cmd.OutOrStdout()
-			if !dry && !yes && len(kept.files)+len(setups) > 0 {
-				for _, name := range setups {
-					fmt.Fprintf(cmd.ErrOrStderr(), "setup of %s\n", cmdline.Printable(name))
-				}
-				for _, file := range kept.files {
-					fmt.Fprintf(cmd.ErrOrStderr(), "%s  %s\n", cmdline.Printable(file.path), numbers.Bytes(file.size))
-				}
-				if err := cmdline.Confirm(cmd, "Delete these files permanently?"); err != nil {
-					return err
-				}
-			}
-			verb := "deleted"
-			if dry {
-				verb = "would delete"
-			}
-			for _, name := range setups {
-				if dry {
-					fmt.Fprintf(out, "would undo the setup of %s\n", cmdline.Printable(name))
-				} else if err := undoSetup(out, folder, name); err != nil {
-					return fmt.Errorf("uninstall: undo the setup of %s: %w", name, err)
-				}
-			}
-			for _, file := range kept.files {
-				if !dry {
-					if err := os.Remove(file.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-						return fmt.Errorf("uninstall: %w", err)
-					}
-				}
-				fmt.Fprintf(out, "%s %s  %s\n", verb, cmdline.Printable(file.path), numbers.Bytes(file.size))
-			}
-			if len(kept.files)+len(setups) == 0 {
-				fmt.Fprintln(out, "furl keeps no files on this machine.")
-			}
-			if !dry {
-				_ = os.Remove(setup.LockName(folder)) // undoing made it
-				for _, dir := range kept.folders {
-					_ = os.Remove(dir) // stays if something else is in it
-				}
-			}
-			if kept.database {
-				fmt.Fprintln(out, "The sessions in the PostgreSQL database were not deleted: furl delete deletes them.")
-			}
-			if program, err := os.Executable(); err == nil {
-				fmt.Fprintf(out, "To remove the program, delete %s\n", cmdline.Printable(program))
-			}
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	cmd.Flags().StringVar(&f.Place, "store", "", "`file` of the store (default $FURL_STORE, else that of the configuration)")
 	cmdline.AddConfig(cmd.Flags(), &f.Config)
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be deleted, change nothing")
+	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "list what would be deleted, change nothing")
 	return cmd
+}
+
+// run is furl uninstall.
+func (f *uninstallFlags) run(cmd *cobra.Command) error {
+	kept, err := keptFilesOf(&f.StoreFlags)
+	if err != nil {
+		return err
+	}
+	folder, err := setupFolder()
+	if err != nil {
+		return err
+	}
+	setups, err := setup.Done(folder)
+	if err != nil {
+		return fmt.Errorf("uninstall: %w", err)
+	}
+	if err := noneHeld(&f.StoreFlags, cmd.Context(), &kept); err != nil {
+		return fmt.Errorf("uninstall: %w", err)
+	}
+	if kept, err = keptFilesOf(&f.StoreFlags); err != nil { // with those that opening the store has made
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if !f.dry && !f.yes && len(kept.files)+len(setups) > 0 {
+		for _, name := range setups {
+			fmt.Fprintf(cmd.ErrOrStderr(), "setup of %s\n", cmdline.Printable(name))
+		}
+		for _, file := range kept.files {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s  %s\n", cmdline.Printable(file.path), numbers.Bytes(file.size))
+		}
+		if err := cmdline.Confirm(cmd, "Delete these files permanently?"); err != nil {
+			return err
+		}
+	}
+	verb := "deleted"
+	if f.dry {
+		verb = "would delete"
+	}
+	for _, name := range setups {
+		if f.dry {
+			fmt.Fprintf(out, "would undo the setup of %s\n", cmdline.Printable(name))
+		} else if err := undoSetup(out, folder, name); err != nil {
+			return fmt.Errorf("uninstall: undo the setup of %s: %w", name, err)
+		}
+	}
+	for _, file := range kept.files {
+		if !f.dry {
+			if err := os.Remove(file.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("uninstall: %w", err)
+			}
+		}
+		fmt.Fprintf(out, "%s %s  %s\n", verb, cmdline.Printable(file.path), numbers.Bytes(file.size))
+	}
+	if len(kept.files)+len(setups) == 0 {
+		fmt.Fprintln(out, "furl keeps no files on this machine.")
+	}
+	if !f.dry {
+		_ = os.Remove(setup.LockName(folder)) // undoing made it
+		for _, dir := range kept.folders {
+			_ = os.Remove(dir) // stays if something else is in it
+		}
+	}
+	if kept.database {
+		fmt.Fprintln(out, "The sessions in the PostgreSQL database were not deleted: furl delete deletes them.")
+	}
+	if program, err := os.Executable(); err == nil {
+		fmt.Fprintf(out, "To remove the program, delete %s\n", cmdline.Printable(program))
+	}
+	return nil
 }
 
 // undoSetup undoes one setup and says what stays.

@@ -39,55 +39,58 @@ can correct them. Without names, it lists the models of the store and of the cat
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return catalog.Default().Names(), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			store, err := maybeExisting(&f, cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer workspace.CloseStore(store, &err)
-			c, file, err := config.Load(f.Config, f.Program.Policies)
-			if err != nil {
-				return err
-			}
-			o, err := f.SessionOptions(c, file)
-			if err != nil {
-				return err
-			}
-			all, err := session.New(store, o)
-			if err != nil {
-				return err
-			}
-			seen, err := models.Seen(cmd.Context(), store)
-			if err != nil {
-				return err
-			}
-			names := args
-			if len(names) == 0 {
-				names = models.Listed(cmp.Or(o.Catalog, catalog.Default()), seen)
-			}
-			list := make([]models.Model, len(names))
-			for i, name := range names {
-				list[i] = models.Describe(all, name, seen[name])
-			}
-			w := cmd.OutOrStdout()
-			switch {
-			case f.Json:
-				return cmdline.PrintJSON(w, map[string]any{"models": list})
-			case len(args) == 0:
-				printModels(w, list)
-			default:
-				for i := range list {
-					if i > 0 {
-						fmt.Fprintln(w)
-					}
-					printModel(&list[i], w)
-				}
-			}
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return listModels(&f, cmd, args) },
 	}
 	f.Add(cmd)
 	return cmd
+}
+
+// listModels is furl models.
+func listModels(f *cmdline.StoreFlags, cmd *cobra.Command, args []string) (err error) {
+	store, err := maybeExisting(f, cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer workspace.CloseStore(store, &err)
+	c, file, err := config.Load(f.Config, f.Program.Policies)
+	if err != nil {
+		return err
+	}
+	o, err := f.SessionOptions(c, file)
+	if err != nil {
+		return err
+	}
+	all, err := session.New(store, o)
+	if err != nil {
+		return err
+	}
+	seen, err := models.Seen(cmd.Context(), store)
+	if err != nil {
+		return err
+	}
+	names := args
+	if len(names) == 0 {
+		names = models.Listed(cmp.Or(o.Catalog, catalog.Default()), seen)
+	}
+	list := make([]models.Model, len(names))
+	for i, name := range names {
+		list[i] = models.Describe(all, name, seen[name])
+	}
+	w := cmd.OutOrStdout()
+	switch {
+	case f.Json:
+		return cmdline.PrintJSON(w, map[string]any{"models": list})
+	case len(args) == 0:
+		printModels(w, list)
+	default:
+		for i := range list {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			printModel(&list[i], w)
+		}
+	}
+	return nil
 }
 
 // maybeExisting opens the store, or an empty one if it does not exist.

@@ -16,11 +16,16 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
+// deleteFlags are the flags of furl delete.
+type deleteFlags struct {
+	cmdline.StoreFlags
+	yes, dry, expired, all bool
+	older                  string
+}
+
 // DeleteCommand returns furl delete.
 func DeleteCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.NewStoreFlags(p)
-	var yes, dry, expired, all bool
-	var older string
+	f := deleteFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:   "delete [SESSION]...",
 		Short: "Delete sessions permanently",
@@ -33,117 +38,120 @@ what was deleted.`,
   furl delete 01jd5 --yes
   furl delete --tenant acme --all --dry-run
   furl delete --older-than 90d`,
-		ValidArgsFunction: cmdline.CompleteSessions(&f),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if len(args) == 0 && older == "" && !expired && !all {
-				return cmdline.BadUsage("name a session, or use --older-than, --all or --expired")
-			}
-			ctx := cmd.Context()
-			store, err := f.Existing(ctx)
-			if err != nil {
-				return err
-			}
-			defer workspace.CloseStore(store, &err)
-			if all && (len(args) > 0 || older != "") {
-				return cmdline.BadUsage("--all takes no sessions and no --older-than")
-			}
-			if expired {
-				if len(args) > 0 || older != "" || all || dry || cmd.Flags().Changed("tenant") {
-					return cmdline.BadUsage("--expired is for all tenants, and takes no sessions, --older-than, --all or --dry-run")
-				}
-				return expire(&f, cmd, store)
-			}
-			sessions, err := f.Sessions(store)
-			if err != nil {
-				return err
-			}
-			var doomed []storage.SessionInfo
-			for _, name := range args {
-				t, err := f.Stored(ctx, store, name)
-				if err != nil {
-					return err
-				}
-				doomed = append(doomed, t.Info())
-			}
-			var before time.Time
-			if older != "" {
-				age, err := numbers.ParseAge(older)
-				if err != nil {
-					return cmdline.BadUsage("--older-than %s: %w", older, err)
-				}
-				before = time.Now().Add(-age)
-			}
-			if older != "" || all {
-				whose, err := f.Whose(ctx, store)
-				if err != nil {
-					return err
-				}
-				for info, err := range store.Sessions(ctx, whose, storage.SessionQuery{}) {
-					if err != nil {
-						return err
-					}
-					if all || info.Newest().Before(before) {
-						doomed = append(doomed, info)
-					}
-				}
-			}
-			if len(doomed) != 1 || len(args) != 1 {
-				f.Program.Audited.Found("")
-			}
-			doomed, held, err := withoutHeld(ctx, store, doomed, len(args))
-			if err != nil {
-				return err
-			}
-			if !dry && !yes && len(doomed) > 0 {
-				if err := cmdline.Confirm(cmd, fmt.Sprintf("Delete %s permanently?", describe(doomed))); err != nil {
-					return err
-				}
-			}
-			report := deletionReport{}
-			for _, info := range doomed {
-				report.add(ctx, store, info)
-				if dry {
-					continue
-				}
-				if err := sessions.For(info.Tenant).Delete(ctx, info.Session); err != nil {
-					return err
-				}
-				if err := f.Program.Audited.Each(info.SessionKey); err != nil {
-					return err
-				}
-			}
-			if f.Json {
-				return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"deleted": sessionsJSON(doomed), "dry_run": dry, "report": report, "held": sessionsJSON(held)})
-			}
-			verb := "deleted"
-			if dry {
-				verb = "would delete"
-			}
-			for _, info := range doomed {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s %s  %s, %s\n", verb, info.Session, numbers.Count(info.Messages, "message"), cmdline.Truncate(info.Title, 60))
-			}
-			for _, info := range held {
-				fmt.Fprintf(cmd.OutOrStdout(), "kept %s, which is under legal hold\n", info.Session)
-			}
-			switch {
-			case len(doomed) == 0 && all:
-				fmt.Fprintln(cmd.OutOrStdout(), "No sessions.")
-			case len(doomed) == 0:
-				fmt.Fprintln(cmd.OutOrStdout(), "No sessions are that old.")
-			default:
-				fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", verb, report.words())
-			}
-			return nil
-		},
+		ValidArgsFunction: cmdline.CompleteSessions(&f.StoreFlags),
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.Add(cmd)
 	f.AddTenant(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "delete all sessions of the tenant")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be deleted, change nothing")
-	cmd.Flags().BoolVar(&expired, "expired", false, "delete the sessions that have expired by the configuration's retention, as furl serve does")
-	cmd.Flags().StringVar(&older, "older-than", "", "delete every session without a record in the last `age`, such as 90d")
+	cmd.Flags().BoolVar(&f.all, "all", false, "delete all sessions of the tenant")
+	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "list what would be deleted, change nothing")
+	cmd.Flags().BoolVar(&f.expired, "expired", false, "delete the sessions that have expired by the configuration's retention, as furl serve does")
+	cmd.Flags().StringVar(&f.older, "older-than", "", "delete every session without a record in the last `age`, such as 90d")
 	return cmd
+}
+
+// run is furl delete.
+func (f *deleteFlags) run(cmd *cobra.Command, args []string) (err error) {
+	if len(args) == 0 && f.older == "" && !f.expired && !f.all {
+		return cmdline.BadUsage("name a session, or use --older-than, --all or --expired")
+	}
+	ctx := cmd.Context()
+	store, err := f.Existing(ctx)
+	if err != nil {
+		return err
+	}
+	defer workspace.CloseStore(store, &err)
+	if f.all && (len(args) > 0 || f.older != "") {
+		return cmdline.BadUsage("--all takes no sessions and no --older-than")
+	}
+	if f.expired {
+		if len(args) > 0 || f.older != "" || f.all || f.dry || cmd.Flags().Changed("tenant") {
+			return cmdline.BadUsage("--expired is for all tenants, and takes no sessions, --older-than, --all or --dry-run")
+		}
+		return expire(&f.StoreFlags, cmd, store)
+	}
+	sessions, err := f.Sessions(store)
+	if err != nil {
+		return err
+	}
+	var doomed []storage.SessionInfo
+	for _, name := range args {
+		t, err := f.Stored(ctx, store, name)
+		if err != nil {
+			return err
+		}
+		doomed = append(doomed, t.Info())
+	}
+	var before time.Time
+	if f.older != "" {
+		age, err := numbers.ParseAge(f.older)
+		if err != nil {
+			return cmdline.BadUsage("--older-than %s: %w", f.older, err)
+		}
+		before = time.Now().Add(-age)
+	}
+	if f.older != "" || f.all {
+		whose, err := f.Whose(ctx, store)
+		if err != nil {
+			return err
+		}
+		for info, err := range store.Sessions(ctx, whose, storage.SessionQuery{}) {
+			if err != nil {
+				return err
+			}
+			if f.all || info.Newest().Before(before) {
+				doomed = append(doomed, info)
+			}
+		}
+	}
+	if len(doomed) != 1 || len(args) != 1 {
+		f.Program.Audited.Found("")
+	}
+	doomed, held, err := withoutHeld(ctx, store, doomed, len(args))
+	if err != nil {
+		return err
+	}
+	if !f.dry && !f.yes && len(doomed) > 0 {
+		if err := cmdline.Confirm(cmd, fmt.Sprintf("Delete %s permanently?", describe(doomed))); err != nil {
+			return err
+		}
+	}
+	report := deletionReport{}
+	for _, info := range doomed {
+		report.add(ctx, store, info)
+		if f.dry {
+			continue
+		}
+		if err := sessions.For(info.Tenant).Delete(ctx, info.Session); err != nil {
+			return err
+		}
+		if err := f.Program.Audited.Each(info.SessionKey); err != nil {
+			return err
+		}
+	}
+	if f.Json {
+		return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"deleted": sessionsJSON(doomed), "dry_run": f.dry, "report": report, "held": sessionsJSON(held)})
+	}
+	verb := "deleted"
+	if f.dry {
+		verb = "would delete"
+	}
+	for _, info := range doomed {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s %s  %s, %s\n", verb, info.Session, numbers.Count(info.Messages, "message"), cmdline.Truncate(info.Title, 60))
+	}
+	for _, info := range held {
+		fmt.Fprintf(cmd.OutOrStdout(), "kept %s, which is under legal hold\n", info.Session)
+	}
+	switch {
+	case len(doomed) == 0 && f.all:
+		fmt.Fprintln(cmd.OutOrStdout(), "No sessions.")
+	case len(doomed) == 0:
+		fmt.Fprintln(cmd.OutOrStdout(), "No sessions are that old.")
+	default:
+		fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", verb, report.words())
+	}
+	return nil
 }
 
 // expire deletes the sessions that the configuration's retention lets expire.

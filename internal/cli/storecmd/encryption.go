@@ -197,9 +197,14 @@ an interrupted command can be repeated. Without a tenant, all are encrypted.`,
 	return cmd
 }
 
+// rotateFlags are the flags of furl encryption rotate.
+type rotateFlags struct {
+	cmdline.StoreFlags
+	onlyMaster bool
+}
+
 func rotateCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.NewStoreFlags(p)
-	var onlyMaster bool
+	f := rotateFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:   "rotate [TENANT]...",
 		Short: "Use a new data key, or a new master key",
@@ -210,56 +215,64 @@ configuration; the key of before must be in a later line of the file. Without a 
 it is done for all. An interrupted command can be repeated.`,
 		Example: `  furl encryption rotate
   furl encryption rotate --master`,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			l, chosen, err := layerAndTenants(&f, cmd, args)
-			if err != nil {
-				return err
-			}
-			defer workspace.CloseStore(l, &err)
-			if len(args) == 0 {
-				chosen = slices.DeleteFunc(chosen, func(s encrypted.Status) bool { return !s.Encrypted })
-				if len(chosen) == 0 {
-					return errors.New("rotate keys: no tenant is encrypted; set encryption.key_file or encryption.key_env, then run furl encryption enable")
-				}
-			}
-			n := 0
-			for _, tenant := range chosen {
-				changed := true
-				switch {
-				case onlyMaster:
-					changed, err = encrypted.RotateMaster(cmd.Context(), l, tenant.Tenant)
-				default:
-					_, err = encrypted.RotateKey(cmd.Context(), l, tenant.Tenant)
-				}
-				if err != nil {
-					return err
-				}
-				if changed {
-					n++
-					if err := f.Program.Audited.Each(furl.SessionKey{Tenant: tenant.Tenant}); err != nil {
-						return err
-					}
-				}
-			}
-			if f.Json {
-				return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"tenants": n})
-			}
-			what := "New data key for"
-			if onlyMaster {
-				what = "Keys wrapped with the new master key for"
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s %s.\n", what, numbers.Count(n, "tenant"))
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.Add(cmd)
-	cmd.Flags().BoolVar(&onlyMaster, "master", false, "wrap the keys with the new master key, and make no data keys")
+	cmd.Flags().BoolVar(&f.onlyMaster, "master", false, "wrap the keys with the new master key, and make no data keys")
 	return cmd
 }
 
+// run is furl encryption rotate.
+func (f *rotateFlags) run(cmd *cobra.Command, args []string) (err error) {
+	l, chosen, err := layerAndTenants(&f.StoreFlags, cmd, args)
+	if err != nil {
+		return err
+	}
+	defer workspace.CloseStore(l, &err)
+	if len(args) == 0 {
+		chosen = slices.DeleteFunc(chosen, func(s encrypted.Status) bool { return !s.Encrypted })
+		if len(chosen) == 0 {
+			return errors.New("rotate keys: no tenant is encrypted; set encryption.key_file or encryption.key_env, then run furl encryption enable")
+		}
+	}
+	n := 0
+	for _, tenant := range chosen {
+		changed := true
+		switch {
+		case f.onlyMaster:
+			changed, err = encrypted.RotateMaster(cmd.Context(), l, tenant.Tenant)
+		default:
+			_, err = encrypted.RotateKey(cmd.Context(), l, tenant.Tenant)
+		}
+		if err != nil {
+			return err
+		}
+		if changed {
+			n++
+			if err := f.Program.Audited.Each(furl.SessionKey{Tenant: tenant.Tenant}); err != nil {
+				return err
+			}
+		}
+	}
+	if f.Json {
+		return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"tenants": n})
+	}
+	what := "New data key for"
+	if f.onlyMaster {
+		what = "Keys wrapped with the new master key for"
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s %s.\n", what, numbers.Count(n, "tenant"))
+	return nil
+}
+
+// destroyFlags are the flags of furl encryption destroy.
+type destroyFlags struct {
+	cmdline.StoreFlags
+	yes bool
+}
+
 func destroyCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.NewStoreFlags(p)
-	var yes bool
+	f := destroyFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:   "destroy TENANT",
 		Short: "Destroy the keys of a tenant, and so its content",
@@ -268,47 +281,50 @@ backups without the keys. Exported keys (furl encryption export) can still read 
 delete those files, too. This cannot be undone, so furl asks for confirmation.`,
 		Example: `  furl encryption destroy 9f2c41d0a7b3e865`,
 		Args:    cmdline.AtMost(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if len(args) == 0 {
-				return cmdline.BadUsage("name a tenant; furl encryption status lists them")
-			}
-			l, err := layerOf(&f, cmd)
-			if err != nil {
-				return err
-			}
-			defer workspace.CloseStore(l, &err)
-			tenant, err := tenants.Named(cmd.Context(), l, args[0])
-			if err != nil {
-				return err
-			}
-			f.Program.Audited.FoundTenant(tenant)
-			sessions, messages := 0, 0
-			// Without the master key only the number of sessions is known.
-			for info, err := range l.Inner().Sessions(cmd.Context(), tenant, storage.SessionQuery{}) {
-				if err != nil {
-					return err
-				}
-				sessions, messages = sessions+1, messages+info.Messages
-			}
-			lost := fmt.Sprintf("%s with %s", numbers.Count(sessions, "session"), numbers.Count(messages, "message"))
-			if !yes {
-				if err := cmdline.Confirm(cmd, fmt.Sprintf("Destroy the keys of tenant %s? %s become unreadable permanently.", tenants.Word(tenant), lost)); err != nil {
-					return err
-				}
-			}
-			if err := encrypted.Destroy(cmd.Context(), l, tenant); err != nil {
-				return err
-			}
-			if f.Json {
-				return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"tenant": tenants.Word(tenant), "sessions": sessions, "messages": messages})
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Destroyed the keys of tenant %s: %s are unreadable.\n", tenants.Word(tenant), lost)
-			return nil
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.Add(cmd)
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
+	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
 	return cmd
+}
+
+// run is furl encryption destroy.
+func (f *destroyFlags) run(cmd *cobra.Command, args []string) (err error) {
+	if len(args) == 0 {
+		return cmdline.BadUsage("name a tenant; furl encryption status lists them")
+	}
+	l, err := layerOf(&f.StoreFlags, cmd)
+	if err != nil {
+		return err
+	}
+	defer workspace.CloseStore(l, &err)
+	tenant, err := tenants.Named(cmd.Context(), l, args[0])
+	if err != nil {
+		return err
+	}
+	f.Program.Audited.FoundTenant(tenant)
+	sessions, messages := 0, 0
+	// Without the master key only the number of sessions is known.
+	for info, err := range l.Inner().Sessions(cmd.Context(), tenant, storage.SessionQuery{}) {
+		if err != nil {
+			return err
+		}
+		sessions, messages = sessions+1, messages+info.Messages
+	}
+	lost := fmt.Sprintf("%s with %s", numbers.Count(sessions, "session"), numbers.Count(messages, "message"))
+	if !f.yes {
+		if err := cmdline.Confirm(cmd, fmt.Sprintf("Destroy the keys of tenant %s? %s become unreadable permanently.", tenants.Word(tenant), lost)); err != nil {
+			return err
+		}
+	}
+	if err := encrypted.Destroy(cmd.Context(), l, tenant); err != nil {
+		return err
+	}
+	if f.Json {
+		return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{"tenant": tenants.Word(tenant), "sessions": sessions, "messages": messages})
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "Destroyed the keys of tenant %s: %s are unreadable.\n", tenants.Word(tenant), lost)
+	return nil
 }
 
 func exportKeysCommand(p cmdline.Program) *cobra.Command {

@@ -18,13 +18,18 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
+// exportFlags are the flags of furl export.
+type exportFlags struct {
+	viewFlags
+	format, out string
+	opts        transcript.ExportOptions
+	atRecord    int
+	force       bool
+}
+
 // ExportCommand returns furl export.
 func ExportCommand(p cmdline.Program) *cobra.Command {
-	f := viewFlags{StoreFlags: cmdline.NewStoreFlags(p)}
-	var format, out string
-	var opts transcript.ExportOptions
-	var at int
-	var force bool
+	f := exportFlags{viewFlags: viewFlags{StoreFlags: cmdline.NewStoreFlags(p)}}
 	cmd := &cobra.Command{
 		Use:   "export SESSION|FILE",
 		Short: "Export a session to a file",
@@ -46,104 +51,107 @@ is the extension's folder of tasks.`,
   furl export 01jd5 --format roo -o tasks                  a task for Roo Code`,
 		Args:              cmdline.OneSession,
 		ValidArgsFunction: cmdline.CompleteSessions(&f.StoreFlags),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := f.checkNumbers(cmd); err != nil {
-				return err
-			}
-			atRequest := f.at != 0 || f.policy != ""
-			switch {
-			case atRequest && !opts.View:
-				return cmdline.BadUsage("--at-request and --policy select a view: add --view, or use --at-record for the transcript up to a record")
-			case atRequest && at != 0:
-				return cmdline.BadUsage("--at-record %d: omit it with --at-request and --policy", at)
-			}
-			t, err := f.Target(cmd, args[0], f.session)
-			if err != nil {
-				return err
-			}
-			defer t.Close(&err)
-			if out == "-" {
-				out = ""
-			}
-			if format == "" {
-				if format = formatOf(out); opts.Structure && out == "" {
-					format = "html"
-				}
-			}
-			opts.At = furl.Seq(at)
-			opts.Model = t.Model(t.Meta().Model)
-			progress := cmdline.NewBar(cmd.ErrOrStderr(), f.Json || out == "")
-			opts.Progress = func(done, total int) { progress.Say(fmt.Sprintf("%d of %d messages", done, total)) }
-			s := t.Wire()
-			if s.Contents, err = t.Contents(cmd.Context(), furl.Seq(s.Log.Len())); err != nil {
-				return err
-			}
-			if atRequest {
-				f.stored = t.File == ""
-				in, err := f.atRequest(cmd, t)
-				if err != nil {
-					return err
-				}
-				in.export(s, &opts, format)
-			}
-			done, err := (*transcript.Exported)(nil), error(nil)
-			if format == "roo" && out != "" {
-				var path string
-				if path, done, err = transcript.ExportTask(cmd.Context(), out, s, &opts, force); err == nil {
-					out = path
-				}
-			} else {
-				var w io.Writer
-				var finish func(error) error
-				if w, finish, err = cmdline.CreateFile(cmd.OutOrStdout(), out, force); err != nil {
-					return err
-				}
-				done, err = transcript.Export(cmd.Context(), w, format, s, &opts)
-				err = finish(err)
-			}
-			progress.Clear()
-			if errors.Is(err, fs.ErrExist) {
-				err = fmt.Errorf("%w; overwrite it with --force", err)
-			}
-			if err != nil {
-				unknown := (*transcript.UnknownExportError)(nil)
-				if errors.As(err, &unknown) {
-					return cmdline.AsUsage(err)
-				}
-				return err
-			}
-			for _, n := range done.Notes {
-				fmt.Fprintln(cmd.ErrOrStderr(), "furl: note:", cmdline.Label(n))
-			}
-			if out == "" {
-				return nil
-			}
-			if f.Json {
-				return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{
-					"session": t.ID(), "file": out, "format": done.Format, "messages": done.Messages, "bytes": done.Bytes, "notes": append([]string{}, done.Notes...),
-				})
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s as %s\n", out, numbers.Count(done.Messages, "message"), numbers.Bytes(done.Bytes), done.Format)
-			return nil
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.StoreFlags.Add(cmd)
 	f.AddTenant(cmd)
 	f.Pricing.Add(pflag.NewFlagSet("", pflag.ContinueOnError)) // the defaults
 	fl := cmd.Flags()
-	fl.StringVarP(&format, "format", "f", "", "`format`: "+strings.Join(exportFormats(), ", ")+" (default by the file name, else furl)")
-	fl.StringVarP(&out, "output", "o", "", "`file` to write (default standard output)")
-	fl.BoolVar(&force, "force", false, "overwrite an existing file")
-	fl.BoolVar(&opts.View, "view", false, "export what the model sees instead of the transcript")
+	fl.StringVarP(&f.format, "format", "f", "", "`format`: "+strings.Join(exportFormats(), ", ")+" (default by the file name, else furl)")
+	fl.StringVarP(&f.out, "output", "o", "", "`file` to write (default standard output)")
+	fl.BoolVar(&f.force, "force", false, "overwrite an existing file")
+	fl.BoolVar(&f.opts.View, "view", false, "export what the model sees instead of the transcript")
 	fl.IntVar(&f.at, "at-request", 0, "with --view: `number` of the request, from 1 (default the current state)")
 	fl.StringVar(&f.policy, "policy", "", "with --view: policy `name` to replay instead of what was recorded")
-	fl.BoolVar(&opts.Structure, "structure", false, "export roles and sizes only, no texts or names (html)")
-	fl.IntVar(&at, "at-record", 0, "`number` of the last record to export (default the newest)")
+	fl.BoolVar(&f.opts.Structure, "structure", false, "export roles and sizes only, no texts or names (html)")
+	fl.IntVar(&f.atRecord, "at-record", 0, "`number` of the last record to export (default the newest)")
 	fl.SetNormalizeFunc(cmdline.Renamed("at", "at-record"))
 	fl.StringVar(&f.session, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
 	cmdline.Complete(cmd, "format", exportFormats)
 	cmdline.Complete(cmd, "policy", p.PolicyNames)
 	return cmd
+}
+
+// run is furl export.
+func (f *exportFlags) run(cmd *cobra.Command, args []string) (err error) {
+	if err := f.checkNumbers(cmd); err != nil {
+		return err
+	}
+	atRequest := f.at != 0 || f.policy != ""
+	switch {
+	case atRequest && !f.opts.View:
+		return cmdline.BadUsage("--at-request and --policy select a view: add --view, or use --at-record for the transcript up to a record")
+	case atRequest && f.atRecord != 0:
+		return cmdline.BadUsage("--at-record %d: omit it with --at-request and --policy", f.atRecord)
+	}
+	t, err := f.Target(cmd, args[0], f.session)
+	if err != nil {
+		return err
+	}
+	defer t.Close(&err)
+	if f.out == "-" {
+		f.out = ""
+	}
+	if f.format == "" {
+		if f.format = formatOf(f.out); f.opts.Structure && f.out == "" {
+			f.format = "html"
+		}
+	}
+	f.opts.At = furl.Seq(f.atRecord)
+	f.opts.Model = t.Model(t.Meta().Model)
+	progress := cmdline.NewBar(cmd.ErrOrStderr(), f.Json || f.out == "")
+	f.opts.Progress = func(done, total int) { progress.Say(fmt.Sprintf("%d of %d messages", done, total)) }
+	s := t.Wire()
+	if s.Contents, err = t.Contents(cmd.Context(), furl.Seq(s.Log.Len())); err != nil {
+		return err
+	}
+	if atRequest {
+		f.stored = t.File == ""
+		in, err := f.atRequest(cmd, t)
+		if err != nil {
+			return err
+		}
+		in.export(s, &f.opts, f.format)
+	}
+	done, err := (*transcript.Exported)(nil), error(nil)
+	if f.format == "roo" && f.out != "" {
+		var path string
+		if path, done, err = transcript.ExportTask(cmd.Context(), f.out, s, &f.opts, f.force); err == nil {
+			f.out = path
+		}
+	} else {
+		var w io.Writer
+		var finish func(error) error
+		if w, finish, err = cmdline.CreateFile(cmd.OutOrStdout(), f.out, f.force); err != nil {
+			return err
+		}
+		done, err = transcript.Export(cmd.Context(), w, f.format, s, &f.opts)
+		err = finish(err)
+	}
+	progress.Clear()
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%w; overwrite it with --force", err)
+	}
+	if err != nil {
+		unknown := (*transcript.UnknownExportError)(nil)
+		if errors.As(err, &unknown) {
+			return cmdline.AsUsage(err)
+		}
+		return err
+	}
+	for _, n := range done.Notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "furl: note:", cmdline.Label(n))
+	}
+	if f.out == "" {
+		return nil
+	}
+	if f.Json {
+		return cmdline.PrintJSON(cmd.OutOrStdout(), map[string]any{
+			"session": t.ID(), "file": f.out, "format": done.Format, "messages": done.Messages, "bytes": done.Bytes, "notes": append([]string{}, done.Notes...),
+		})
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s as %s\n", f.out, numbers.Count(done.Messages, "message"), numbers.Bytes(done.Bytes), done.Format)
+	return nil
 }
 
 // export makes the options export what the model saw at a request.

@@ -42,7 +42,7 @@ const (
 func FitCommand(p cmdline.Program) *cobra.Command {
 	f := fitFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
-		Use:   "fit [FILE]",
+		Use:   "fit [FILE|- [SESSION]]",
 		Short: "Make a request body fit the context window",
 		Long: `Reads the body of a request to a model from a file or standard input, hides what a
 policy hides, and prints the body to send in its place, with what was done. The program
@@ -62,8 +62,13 @@ A gateway does the same in a process that keeps running: POST /furl/v1/fit.`,
   furl fit --policy rolling --budget 100000 --body request.json > smaller.json
   furl fit --policy auto --session agent-7 --usage "$USAGE" < request.json
   furl fit --policy graduated --budget 400000chars --body < request.json`,
-		Args: cmdline.AtMost(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.fit(cmd, args) },
+		Args: cmdline.AtMost(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				f.session, args = args[1], args[:1]
+			}
+			return f.fit(cmd, args)
+		},
 	}
 	f.Add(cmd)
 	f.AddTenant(cmd)

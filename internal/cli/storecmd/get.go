@@ -15,11 +15,16 @@ import (
 	"github.com/furlhq/furl/recall"
 )
 
+// getFlags are the flags of furl get.
+type getFlags struct {
+	cmdline.StoreFlags
+	within, lines, chars, out string
+	raw, force                bool
+}
+
 // GetCommand returns furl get.
 func GetCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.NewStoreFlags(p)
-	var within, lines, chars, out string
-	var raw, force bool
+	f := getFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:   "get [SESSION|FILE] HANDLE",
 		Short: "Print a message or result as recorded",
@@ -35,56 +40,59 @@ get the original bytes. --raw prints the JSON of the request or response.`,
   furl get furl:01jd5xk2/12
   furl get session.jsonl 12.1 --raw -o result.json`,
 		Args:              cmdline.SessionAnd("a handle such as furl:12, or a handle that names its session; furl search prints handles", 1),
-		ValidArgsFunction: cmdline.CompleteSessions(&f),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			args = cmdline.WithSession(args)
-			if h, err := recall.ParseHandle(args[1]); err == nil && within == "" && cmdline.IsRecording(args[0]) {
-				within = string(h.Session)
-			}
-			t, err := f.Target(cmd, args[0], within)
-			if err != nil {
-				return err
-			}
-			defer t.Close(&err)
-			if _, err := recall.ParseHandle(args[1]); err != nil {
-				return cmdline.AsUsage(err)
-			}
-			got, err := t.Get(t.Own(args[1]))
-			if err != nil {
-				return t.NoBlock(args[1], err)
-			}
-			text := got.Text
-			if raw {
-				text = string(got.Raw)
-			}
-			if text, err = piece(text, lines, chars); err != nil {
-				return err
-			}
-			if f.Json {
-				got.Text = text
-				return cmdline.PrintJSON(cmd.OutOrStdout(), got)
-			}
-			w, finish, err := cmdline.CreateFile(cmd.OutOrStdout(), out, force)
-			if err != nil {
-				return err
-			}
-			if _, terminal := w.(*visible.Writer); terminal && !strings.HasSuffix(text, "\n") {
-				text += "\n"
-			}
-			_, err = io.WriteString(w, text)
-			return finish(err)
-		},
+		ValidArgsFunction: cmdline.CompleteSessions(&f.StoreFlags),
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.Add(cmd)
 	f.AddTenant(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&lines, "lines", "", "print only this `range` of lines, such as 10-20, 10- or 10, from 1")
-	fl.StringVar(&chars, "bytes", "", "print only this `range` of bytes, such as 0-4095, from 0")
-	fl.BoolVar(&raw, "raw", false, "print the JSON on the wire instead of the text")
-	fl.StringVarP(&out, "output", "o", "", "`file` to write (default standard output)")
-	fl.BoolVar(&force, "force", false, "overwrite an existing file")
-	fl.StringVar(&within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
+	fl.StringVar(&f.lines, "lines", "", "print only this `range` of lines, such as 10-20, 10- or 10, from 1")
+	fl.StringVar(&f.chars, "bytes", "", "print only this `range` of bytes, such as 0-4095, from 0")
+	fl.BoolVar(&f.raw, "raw", false, "print the JSON on the wire instead of the text")
+	fl.StringVarP(&f.out, "output", "o", "", "`file` to write (default standard output)")
+	fl.BoolVar(&f.force, "force", false, "overwrite an existing file")
+	fl.StringVar(&f.within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
 	return cmd
+}
+
+// run is furl get.
+func (f *getFlags) run(cmd *cobra.Command, args []string) (err error) {
+	args = cmdline.WithSession(args)
+	if h, err := recall.ParseHandle(args[1]); err == nil && f.within == "" && cmdline.IsRecording(args[0]) {
+		f.within = string(h.Session)
+	}
+	t, err := f.Target(cmd, args[0], f.within)
+	if err != nil {
+		return err
+	}
+	defer t.Close(&err)
+	if _, err := recall.ParseHandle(args[1]); err != nil {
+		return cmdline.AsUsage(err)
+	}
+	got, err := t.Get(t.Own(args[1]))
+	if err != nil {
+		return t.NoBlock(args[1], err)
+	}
+	text := got.Text
+	if f.raw {
+		text = string(got.Raw)
+	}
+	if text, err = piece(text, f.lines, f.chars); err != nil {
+		return err
+	}
+	if f.Json {
+		got.Text = text
+		return cmdline.PrintJSON(cmd.OutOrStdout(), got)
+	}
+	w, finish, err := cmdline.CreateFile(cmd.OutOrStdout(), f.out, f.force)
+	if err != nil {
+		return err
+	}
+	if _, terminal := w.(*visible.Writer); terminal && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	_, err = io.WriteString(w, text)
+	return finish(err)
 }
 
 // piece returns a range of lines or bytes of a text.

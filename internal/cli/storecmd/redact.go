@@ -18,11 +18,16 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
+// redactFlags are the flags of furl redact.
+type redactFlags struct {
+	cmdline.StoreFlags
+	patterns []string
+	dry, yes bool
+}
+
 // RedactCommand returns furl redact.
 func RedactCommand(p cmdline.Program) *cobra.Command {
-	f := cmdline.NewStoreFlags(p)
-	var patterns []string
-	var dry, yes bool
+	f := redactFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
 		Use:   "redact [SESSION [RECORD.BLOCK]...]",
 		Short: "Remove secrets from what was recorded",
@@ -41,61 +46,64 @@ Sessions under legal hold (furl hold) are kept as they are: the command lists th
 		Example: `  furl redact --dry-run
   furl redact 01jd5 12.0
   furl redact 01jd5 --pattern 'password=\S+' --yes`,
-		ValidArgsFunction: cmdline.CompleteSessions(&f),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			in := &operation.RedactInput{Handles: args[min(1, len(args)):], Patterns: patterns}
-			in.DryRun = true
-			r, err := in.Redaction()
-			if err != nil {
-				return operationError(cmd, err)
-			}
-			store, err := f.Existing(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer workspace.CloseStore(store, &err)
-			infos, err := redactable(&f, cmd, store, args)
-			if err != nil {
-				return err
-			}
-			infos, held, err := withoutHeld(cmd.Context(), store, infos, min(1, len(args)))
-			if err != nil {
-				return fmt.Errorf("redact: %w", err)
-			}
-			done := redacted{Sessions: []jsonRedacted{}, Held: sessionsJSON(held), DryRun: dry}
-			failed := redactAll(&f, cmd, store, infos, r, &done)
-			if failed != nil && (len(args) > 0 || cmd.Context().Err() != nil) {
-				return failed
-			}
-			if !dry {
-				if len(done.Sessions) > 0 && !yes {
-					printRedacted(&f, cmd, &done, true)
-					if err := cmdline.Confirm(cmd, fmt.Sprintf("Redact %s permanently?", numbers.Count(done.texts(), "text"))); err != nil {
-						return err
-					}
-				}
-				r.DryRun = false
-				failed = redactAll(&f, cmd, store, infos, r, &done)
-				// An earlier redaction may have been interrupted before this.
-				if w, ok := store.(storage.Rewriter); ok {
-					if err := w.Scrub(cmd.Context()); err != nil {
-						return fmt.Errorf("the sessions were redacted; overwrite the old bytes: %w", err)
-					}
-				}
-			}
-			if f.Json {
-				return errors.Join(failed, cmdline.PrintJSON(cmd.OutOrStdout(), &done))
-			}
-			printRedacted(&f, cmd, &done, dry)
-			return failed
-		},
+		ValidArgsFunction: cmdline.CompleteSessions(&f.StoreFlags),
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.Add(cmd)
 	cmd.Flags().StringVar(&f.Tenant, "tenant", "", "only sessions of this `tenant` of a gateway (see furl tenants; default all, with SESSION local)")
-	cmd.Flags().StringArrayVar(&patterns, "pattern", nil, "redact what matches this regular `expression`, not common credentials")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be redacted, masked; change nothing")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
+	cmd.Flags().StringArrayVar(&f.patterns, "pattern", nil, "redact what matches this regular `expression`, not common credentials")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what would be redacted, masked; change nothing")
+	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
 	return cmd
+}
+
+// run is furl redact.
+func (f *redactFlags) run(cmd *cobra.Command, args []string) (err error) {
+	in := &operation.RedactInput{Handles: args[min(1, len(args)):], Patterns: f.patterns}
+	in.DryRun = true
+	r, err := in.Redaction()
+	if err != nil {
+		return operationError(cmd, err)
+	}
+	store, err := f.Existing(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer workspace.CloseStore(store, &err)
+	infos, err := redactable(&f.StoreFlags, cmd, store, args)
+	if err != nil {
+		return err
+	}
+	infos, held, err := withoutHeld(cmd.Context(), store, infos, min(1, len(args)))
+	if err != nil {
+		return fmt.Errorf("redact: %w", err)
+	}
+	done := redacted{Sessions: []jsonRedacted{}, Held: sessionsJSON(held), DryRun: f.dry}
+	failed := redactAll(&f.StoreFlags, cmd, store, infos, r, &done)
+	if failed != nil && (len(args) > 0 || cmd.Context().Err() != nil) {
+		return failed
+	}
+	if !f.dry {
+		if len(done.Sessions) > 0 && !f.yes {
+			printRedacted(&f.StoreFlags, cmd, &done, true)
+			if err := cmdline.Confirm(cmd, fmt.Sprintf("Redact %s permanently?", numbers.Count(done.texts(), "text"))); err != nil {
+				return err
+			}
+		}
+		r.DryRun = false
+		failed = redactAll(&f.StoreFlags, cmd, store, infos, r, &done)
+		// An earlier redaction may have been interrupted before this.
+		if w, ok := store.(storage.Rewriter); ok {
+			if err := w.Scrub(cmd.Context()); err != nil {
+				return fmt.Errorf("the sessions were redacted; overwrite the old bytes: %w", err)
+			}
+		}
+	}
+	if f.Json {
+		return errors.Join(failed, cmdline.PrintJSON(cmd.OutOrStdout(), &done))
+	}
+	printRedacted(&f.StoreFlags, cmd, &done, f.dry)
+	return failed
 }
 
 // redactable returns the sessions that a command names, all of the store or of the tenant

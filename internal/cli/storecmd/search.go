@@ -40,7 +40,7 @@ var searchScopes = map[string]session.Scope{
 func SearchCommand(p cmdline.Program) *cobra.Command {
 	f := searchFlags{StoreFlags: cmdline.NewStoreFlags(p)}
 	cmd := &cobra.Command{
-		Use:   "search WORDS...",
+		Use:   "search [SESSION|FILE --] WORDS...",
 		Short: "Search sessions for words, identifiers and paths",
 		Long: `Finds text, tool calls and results, best matches first. It matches words,
 identifiers and paths, whole or by their parts. Each hit has a handle for furl get,
@@ -48,19 +48,27 @@ which prints the original.
 
 It searches all of each session in the store: what the model still sees, what is
 hidden, and other branches. Hits that the model no longer sees are marked hidden or
-other branch. --session searches one session, or the sessions of a file.`,
+other branch. With a session or a file before "--", it searches only that.`,
 		Example: `  furl search rate limit
   furl search parseConfig --tool Read --since 7d
-  furl search config.go --session latest --hidden
-  furl search exit status --session session.jsonl --kind result --json`,
+  furl search latest --hidden -- config.go
+  furl search session.jsonl --kind result -- exit status`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() == 1 {
+				f.session, args = args[0], args[1:]
+			}
 			if strings.TrimSpace(strings.Join(args, " ")) == "" {
 				return cmdline.BadUsage("empty search: expected words to find")
 			}
 			return cmdline.Positive(cmd, "limit", f.limit)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() == 1 {
+				args = args[1:]
+			}
+			return f.run(cmd, args)
+		},
 	}
 	f.Add(cmd)
 	fl := cmd.Flags()

@@ -72,45 +72,7 @@ request like --at-request, but on any branch.`,
   furl show session.jsonl --view --at-request 57 --policy clear-100k --json`,
 		Args:              cmdline.OneSession,
 		ValidArgsFunction: cmdline.CompleteSessions(&f.StoreFlags),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := f.checkNumbers(cmd); err != nil {
-				return err
-			}
-			t, err := f.Target(cmd, args[0], f.session)
-			if err != nil {
-				return err
-			}
-			defer t.Close(&err)
-			if cmd.Flags().Changed("request") {
-				switch {
-				case f.message != 0 || f.at != 0:
-					return cmdline.BadUsage("--request selects a request: omit --message and --at-request")
-				case view && !sent:
-					return f.view(cmd, t)
-				case view || f.policy != "":
-					return cmdline.BadUsage("--request prints the body of a request: omit --policy, or use --view without --sent")
-				}
-				return f.requestBody(cmd, t, f.request, sent)
-			}
-			if sent {
-				return cmdline.BadUsage("--sent requires --request")
-			}
-			f.stored = t.File == ""
-			s := t.Wire()
-			if f.message != 0 {
-				if view || f.at != 0 || f.policy != "" {
-					return cmdline.BadUsage("--message prints a recorded message: omit --view, --at-request and --policy")
-				}
-				return f.one(cmd.OutOrStdout(), s)
-			}
-			if !view && f.policy == "" && f.at == 0 {
-				return f.transcript(cmd.OutOrStdout(), s)
-			}
-			if (t.File == "" || isReducedSince(s.Log)) && f.at == 0 && f.policy == "" {
-				return f.now(cmd, t)
-			}
-			return f.view(cmd, t)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.show(cmd, args, view, sent) },
 	}
 	cmd.Flags().BoolVar(&view, "view", false, "print what the model sees")
 	cmd.Flags().StringVar(&f.policy, "policy", "", "policy `name` to replay instead of what was recorded: "+strings.Join(p.PolicyNames(), ", "))
@@ -122,6 +84,47 @@ request like --at-request, but on any branch.`,
 	cmdline.Complete(cmd, "policy", p.PolicyNames)
 	cmdline.Complete(cmd, "model", cmdline.ModelNames)
 	return cmd
+}
+
+// show is furl show.
+func (f *viewFlags) show(cmd *cobra.Command, args []string, view, sent bool) (err error) {
+	if err := f.checkNumbers(cmd); err != nil {
+		return err
+	}
+	t, err := f.Target(cmd, args[0], f.session)
+	if err != nil {
+		return err
+	}
+	defer t.Close(&err)
+	if cmd.Flags().Changed("request") {
+		switch {
+		case f.message != 0 || f.at != 0:
+			return cmdline.BadUsage("--request selects a request: omit --message and --at-request")
+		case view && !sent:
+			return f.view(cmd, t)
+		case view || f.policy != "":
+			return cmdline.BadUsage("--request prints the body of a request: omit --policy, or use --view without --sent")
+		}
+		return f.requestBody(cmd, t, f.request, sent)
+	}
+	if sent {
+		return cmdline.BadUsage("--sent requires --request")
+	}
+	f.stored = t.File == ""
+	s := t.Wire()
+	if f.message != 0 {
+		if view || f.at != 0 || f.policy != "" {
+			return cmdline.BadUsage("--message prints a recorded message: omit --view, --at-request and --policy")
+		}
+		return f.one(cmd.OutOrStdout(), s)
+	}
+	if !view && f.policy == "" && f.at == 0 {
+		return f.transcript(cmd.OutOrStdout(), s)
+	}
+	if (t.File == "" || isReducedSince(s.Log)) && f.at == 0 && f.policy == "" {
+		return f.now(cmd, t)
+	}
+	return f.view(cmd, t)
 }
 
 // checkNumbers returns a usage error for numbers below 1.

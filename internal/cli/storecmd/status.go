@@ -36,7 +36,7 @@ func StatusCommand(p cmdline.Program) *cobra.Command {
 	f := cmdline.NewStoreFlags(p)
 	var name, tenant, format, after string
 	cmd := &cobra.Command{
-		Use:   "status",
+		Use:   "status [SESSION]",
 		Short: "Show the context and the savings of a session",
 		Long: `Shows how full the context of a session is, what is hidden, and what furl has saved
 in it, as of its newest request. It reads no messages, so it is fast enough for a
@@ -47,10 +47,14 @@ one of them.
 standard input, finds its session, and prints one line. furl run -- claude sets it
 up. --after runs your own status line's command first and prints furl's after it.`,
 		Example: `  furl status
-  furl status --session 01jd5 --format json
+  furl status 01jd5 --format json
   furl status --format claude --after ~/.claude/statusline.sh`,
-		Args: cmdline.AtMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:              cmdline.AtMost(1),
+		ValidArgsFunction: cmdline.CompleteSessions(&f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				name = args[0]
+			}
 			if f.Json {
 				format = statusJSON
 			}
