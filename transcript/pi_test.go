@@ -37,15 +37,15 @@ func TestPiSystemAndCompaction(t *testing.T) {
 // An edit replaces an entry in what is sent, and a request that keeps the cache counts.
 func TestPiContextEdit(t *testing.T) {
 	s := only(t, fixture(t, "pi-v3-edit.jsonl"))
-	var sent string
+	var sent strings.Builder
 	v := s.Log.State().View(furl.Model{})
 	for i := range v.Messages {
 		for j := range v.Messages[i].Blocks {
-			sent += v.Messages[i].Blocks[j].Words() + "\n"
+			sent.WriteString(v.Messages[i].Blocks[j].Words() + "\n")
 		}
 	}
-	if strings.Contains(sent, "SECRET-LISTING") || !strings.Contains(sent, "[listing removed by an extension]") {
-		t.Errorf("the model sees %s", sent)
+	if strings.Contains(sent.String(), "SECRET-LISTING") || !strings.Contains(sent.String(), "[listing removed by an extension]") {
+		t.Errorf("the model sees %s", sent.String())
 	}
 	var sum furl.Usage
 	ex, _ := exchanges(s)

@@ -50,7 +50,7 @@ func (AtOnce) Cancel(*session.Session) bool { return false }
 // CompactInput is the input of compact.
 type CompactInput struct {
 	Handles []string `json:"handles,omitempty" arg:"[HANDLE...]" help:"handles, record numbers of messages, or ranges of them such as 40-120 (default all old messages)"`
-	Focus   string   `json:"focus,omitempty" flag:"focus" help:"what the summary should pay 'attention' to"`
+	Focus   string   `json:"focus,omitempty" flag:"focus" help:"'text' that says what to pay attention to"`
 	// Cancel forgets a summary that waits for the session's next request.
 	Cancel bool `json:"cancel,omitempty"`
 	preview
