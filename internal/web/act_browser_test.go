@@ -84,7 +84,7 @@ func TestBrowserActing(t *testing.T) {
 		browsertest.Eval[any](b, `document.querySelector('#act [name=context_limit]').value = '64000'`)
 		b.Screenshot("act-settings")
 		confirm()
-		panel("context limit: 64000")
+		panel("context_limit = 64000")
 		b.Wait(`document.getElementById('meter').innerText.includes('64,000')`)
 		b.Click("#act [data-close]")
 		closed()
