@@ -1,8 +1,11 @@
 package transcript
 
 import (
+	"cmp"
 	"encoding/json"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -12,7 +15,8 @@ import (
 // data, id, timestamp, parentId}. An assistant.message is one reply; the
 // results of its calls arrive as tool.execution_complete. Copilot uses
 // Messages for Claude, Responses for OpenAI's models and Chat Completions for
-// all others. The log records output tokens only.
+// all others; newer logs name the endpoint. They have the usage of each request in a session.usage_record (seen in
+// 1.0.102), older ones output tokens only, and sums at the end.
 func readCopilot(in *input) ([]*Session, error) {
 	var events []copilotEvent
 	var models []string
@@ -27,12 +31,72 @@ func readCopilot(in *input) ([]*Session, error) {
 		}
 		events = append(events, e)
 	}
-	c := &copilot{in: in, model: commonModel(models), agents: map[string]*copilotTalk{}}
+	c := &copilot{in: in, model: commonModel(models), agents: map[string]*copilotTalk{}, used: map[string]*copilotUsage{}, assets: map[string]picture{}}
+	c.look(events)
 	c.main = c.current()
 	for i := range events {
 		c.event(&events[i])
 	}
+	c.sum(events)
 	return c.finish(), nil
+}
+
+// look takes what other events refer to, before or after them.
+func (c *copilot) look(events []copilotEvent) {
+	var endpoints []string
+	for i := range events {
+		d := &events[i].Data
+		switch events[i].Type {
+		case "session.usage_record":
+			c.used[d.Usage.APICallID] = &d.Usage
+			endpoints = append(endpoints, d.Usage.Endpoint)
+		case "session.binary_asset":
+			c.assets[d.AssetID] = picture{mime: d.MimeType, data: d.Binary}
+		}
+	}
+	c.endpoint = commonModel(endpoints)
+}
+
+// sum says what the requests used, if the log has only the sums.
+func (c *copilot) sum(events []copilotEvent) {
+	if len(c.used) > 0 {
+		return
+	}
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].Type != "session.shutdown" {
+			continue
+		}
+		var sum furl.Usage
+		requests := 0
+		for _, m := range events[i].Data.ModelMetrics {
+			sum, requests = sum.Add(m.Usage.usage()), requests+m.Requests.Count
+		}
+		if requests > 0 {
+			c.in.note("the usage of single requests was not recorded; %s used %d tokens of input, of which %d were read from the cache and %d written to it, and %d of output",
+				plural(requests, "request"), sum.Prompt(), sum.CacheRead, sum.CacheWrite, sum.Output)
+		}
+		return
+	}
+}
+
+// copilotUsage is what a request used.
+type copilotUsage struct {
+	Input      int    `json:"inputTokens"`
+	Output     int    `json:"outputTokens"`
+	CacheRead  int    `json:"cacheReadTokens"`
+	CacheWrite int    `json:"cacheWriteTokens"`
+	Reasoning  int    `json:"reasoningTokens"`
+	APICallID  string `json:"apiCallId"`
+	Endpoint   string `json:"apiEndpoint"`
+}
+
+// usage converts the counts: the input includes the cache.
+func (u *copilotUsage) usage() furl.Usage {
+	out := furl.Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning}
+	if cached := u.CacheRead + u.CacheWrite; cached <= u.Input {
+		out.Input -= cached
+	}
+	return out
 }
 
 type copilotEvent struct {
@@ -71,6 +135,11 @@ type copilotData struct {
 	Success *bool  `json:"success"`
 	Result  struct {
 		Content string `json:"content"`
+		Binary  []struct {
+			AssetID  string `json:"assetId"`
+			MimeType string `json:"mimeType"`
+			Data     string `json:"data"`
+		} `json:"binaryResultsForLlm"`
 	} `json:"result"`
 	Error struct {
 		Message string `json:"message"`
@@ -78,19 +147,39 @@ type copilotData struct {
 
 	Summary      string `json:"summaryContent"` // session.compaction_complete
 	TokensBefore int    `json:"preCompactionTokens"`
+
+	Used  copilotUsage `json:"compactionTokensUsed"`
+	Usage copilotUsage `json:"usage"` // session.usage_record
+
+	AssetID  string `json:"assetId"` // session.binary_asset
+	MimeType string `json:"mimeType"`
+	Binary   string `json:"data"`
+
+	ModelMetrics map[string]struct { // session.shutdown
+		Requests struct {
+			Count int `json:"count"`
+		} `json:"requests"`
+		Usage copilotUsage `json:"usage"`
+	} `json:"modelMetrics"`
 }
 
 type copilot struct {
 	in     *input
 	model  string
 	main   *copilotTalk
-	agents map[string]*copilotTalk // by the call that started them
+	agents map[string]*copilotTalk // by their ids, in older logs by the call that started them
 	order  []string
+
+	endpoint string                   // of most requests, if the log names them
+	used     map[string]*copilotUsage // by the id of the API call
+	assets   map[string]picture
 }
 
 // copilotTalk is one conversation: the main one or a sub-agent's.
 type copilotTalk struct {
 	*scribe
+	c        *copilot
+	told     string // the newest instructions
 	messages int
 	waiting  []string        // calls without a result, by id on the wire
 	notices  []copilotNotice // received while calls were open
@@ -104,20 +193,27 @@ type copilotNotice struct {
 }
 
 func (c *copilot) current() *copilotTalk {
-	return &copilotTalk{scribe: newScribe(c.in, wireOf(c.model, furl.FormatResponses), c.model)}
+	wire := wireOf(c.model, furl.FormatResponses)
+	switch {
+	case strings.HasSuffix(c.endpoint, "/messages"):
+		wire = furl.FormatAnthropic
+	case strings.HasSuffix(c.endpoint, "/chat/completions"):
+		wire = furl.FormatChat
+	}
+	return &copilotTalk{scribe: newScribe(c.in, wire, c.model), c: c}
 }
 
 // talkOf returns the conversation that an event belongs to.
 func (c *copilot) talkOf(e *copilotEvent) *copilotTalk {
-	call := e.Data.ParentCall
-	if call == "" {
+	id := cmp.Or(e.AgentID, e.Data.ParentCall)
+	if id == "" {
 		return c.main
 	}
-	t := c.agents[call]
+	t := c.agents[id]
 	if t == nil {
 		t = c.current()
-		t.b.ID = call
-		c.agents[call], c.order = t, append(c.order, call)
+		t.b.ID = id
+		c.agents[id], c.order = t, append(c.order, id)
 	}
 	return t
 }
@@ -132,7 +228,10 @@ func (c *copilot) event(e *copilotEvent) {
 		}
 	case "system.message":
 		t.messages++
-		t.system(at, e.line, d.text())
+		if text := d.text(); text != t.told { // repeated after a resume
+			t.told = text
+			t.system(at, e.line, text)
+		}
 	case "user.message":
 		t.messages++
 		text := d.Sent
@@ -184,7 +283,11 @@ func (t *copilotTalk) addReply(at time.Time, e *copilotEvent) {
 	t.settle()
 	t.release()
 	if d.APICallID == "" || d.APICallID != t.apiCall {
-		t.reply(at, furl.Exchange{Model: d.Model, ResponseID: d.APICallID, Usage: furl.Usage{Output: d.OutputTokens}})
+		usage := furl.Usage{Output: d.OutputTokens}
+		if u := t.c.used[d.APICallID]; u != nil && d.APICallID != "" {
+			usage = u.usage()
+		}
+		t.reply(at, furl.Exchange{Model: d.Model, ResponseID: d.APICallID, Usage: usage})
 	}
 	t.apiCall = d.APICallID
 	var pieces []piece
@@ -218,6 +321,15 @@ func (t *copilotTalk) addResult(at time.Time, e *copilotEvent) {
 			res.text = d.Error.Message
 		}
 	}
+	for _, b := range d.Result.Binary {
+		pic := picture{mime: b.MimeType, data: b.Data}
+		if b.Data == "" {
+			pic = t.c.assets[b.AssetID]
+		}
+		if strings.HasPrefix(pic.mime, "image/") && pic.data != "" {
+			res.images = append(res.images, pic)
+		}
+	}
 	t.waiting = slices.DeleteFunc(t.waiting, func(id string) bool { return id == res.id })
 	t.result(at, e.line, res)
 	if len(t.waiting) == 0 {
@@ -239,7 +351,7 @@ func (t *copilotTalk) compaction(at time.Time, e *copilotEvent) {
 	}
 	cut := compaction{
 		stage: "compact", reason: "Copilot compacted the conversation", show: show, before: e.Data.TokensBefore,
-		summary: &furl.Summary{Text: e.Data.Summary, Model: t.b.Model},
+		summary: &furl.Summary{Text: e.Data.Summary, Model: t.b.Model, Usage: e.Data.Used.usage()},
 	}
 	for _, r := range t.b.soFar() {
 		if m := t.b.entries[r-1].msg; m.Role != furl.RoleSystem && m.Role != furl.RoleDeveloper {
@@ -266,4 +378,11 @@ func (c *copilot) finish() []*Session {
 		sessions = append(sessions, s)
 	}
 	return sessions
+}
+
+// isBesideCopilot reports whether a file or folder is in a session of Copilot CLI and is not its log.
+func isBesideCopilot(path string) bool {
+	dir, name := filepath.Split(path)
+	dir = filepath.Clean(dir)
+	return filepath.Base(filepath.Dir(dir)) == "session-state" && name != "events.jsonl" && isFile(filepath.Join(dir, "events.jsonl"))
 }

@@ -179,3 +179,53 @@ func TestTreesOf(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// Another database of opencode 1.18.34: a sub-agent, an image, a failed call, a compaction, and a fork. For each
+// session the usage of requests and compactions is the sum that its messages have.
+func TestOpencodeDatabaseAgents(t *testing.T) {
+	text, err := os.ReadFile("testdata/opencode-agents.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "opencode.db")
+	db := newDatabase(t, path, string(text))
+	rec, err := ReadFile(path)
+	if err != nil || len(rec.Sessions) != 3 {
+		t.Fatal(rec, err)
+	}
+	for _, s := range rec.Sessions {
+		var want furl.Usage
+		if err := db.QueryRow(`
+			select sum(json_extract(data, '$.tokens.input')), sum(json_extract(data, '$.tokens.output')),
+				sum(json_extract(data, '$.tokens.cache.read')), sum(json_extract(data, '$.tokens.cache.write'))
+			from message where session_id = ?1 and json_extract(data, '$.role') = 'assistant'`, s.ID).Scan(&want.Input, &want.Output, &want.CacheRead, &want.CacheWrite); err != nil {
+			t.Fatal(err)
+		}
+		var sum furl.Usage
+		images, failed := 0, 0
+		for _, r := range s.Log.Records(0) {
+			switch b := r.Body.(type) {
+			case *furl.Exchange:
+				sum = sum.Add(b.Usage)
+			case *furl.Reduction:
+				if b.Summary != nil {
+					sum = sum.Add(b.Summary.Usage)
+				}
+			case *furl.Message:
+				for _, block := range b.Blocks {
+					images += len(block.Media)
+					if block.Error {
+						failed++
+					}
+				}
+			}
+		}
+		if sum != want {
+			t.Errorf("%s used %+v, want %+v", s.ID, sum, want)
+		}
+		if agent := s.Parent != ""; agent != strings.Contains(s.Title, "subagent") || !agent && (images == 0 || failed != 1 || s.Compactions != 1) {
+			t.Errorf("%s: parent %q, %d images, %d failed results, %d compactions", s.ID, s.Parent, images, failed, s.Compactions)
+		}
+		checkRequests(t, s, true)
+	}
+}

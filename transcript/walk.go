@@ -31,7 +31,7 @@ func Walk(paths ...string) iter.Seq2[*Recording, error] { return new(Reader).Wal
 // Walk reads files and whole folders, folders in the order of names and
 // recursively. Inside folders it skips hidden files and folders,
 // node_modules, symbolic links, empty files, companion files of recordings,
-// the folders in which Claude Code keeps long tool results, and what is not a log in a session of Kimi Code. If a folder stores a session in many files, as OpenHands and
+// the folders in which Claude Code keeps long tool results, and what is not a log in a session of Kimi Code or Copilot CLI. If a folder stores a session in many files, as OpenHands and
 // opencode do, each session is one recording.
 //
 // Walk yields each recording as soon as it is read. An error is about one
@@ -111,7 +111,7 @@ func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, 
 		if d.IsDir() && isToolResults(path) {
 			return fs.SkipDir
 		}
-		if path != root && isBesideKimi(path) {
+		if path != root && (isBesideKimi(path) || isBesideCopilot(path)) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}

@@ -23,8 +23,8 @@ type Home struct {
 // installed. Environment variables that move an agent's folder are honoured:
 // CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_DATA_HOME, PI_CODING_AGENT_DIR,
 // GEMINI_CLI_HOME, QWEN_RUNTIME_DIR, QWEN_HOME, KIMI_CODE_HOME, CLINE_DIR,
-// CLINE_DATA_DIR, CLINE_SESSION_DATA_DIR, CONTINUE_GLOBAL_DIR, FACTORY_HOME_OVERRIDE and
-// NANOCODER_DATA_DIR, as those agents do.
+// CLINE_DATA_DIR, CLINE_SESSION_DATA_DIR, CONTINUE_GLOBAL_DIR, FACTORY_HOME_OVERRIDE,
+// COPILOT_HOME and NANOCODER_DATA_DIR, as those agents do.
 func Homes() []Home {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -50,6 +50,7 @@ func Homes() []Home {
 		{"Cline", cmp.Or(os.Getenv("CLINE_SESSION_DATA_DIR"), filepath.Join(clineData(home), "sessions"))},
 		{"Continue", filepath.Join(dir("CONTINUE_GLOBAL_DIR", ".continue"), "sessions")},
 		{"Droid", filepath.Join(dir("FACTORY_HOME_OVERRIDE"), ".factory", "sessions")},
+		{"Copilot CLI", filepath.Join(dir("COPILOT_HOME", ".copilot"), "session-state")},
 		{"nanocoder", nanocoderSessions(home)},
 		{"code-assistant", filepath.Join(dataDir(home), "code-assistant", "sessions")},
 	}
