@@ -231,7 +231,7 @@ func (r *runner) take(red *furl.Reduction, step *furl.PlanStep) error {
 	}
 	after := r.b.After(r.view, view)
 	if gain := r.b.Size - after.Size; gain < r.minGain && !smaller(view, r.view, r.b) {
-		return Skip(fmt.Sprintf("would free %d tokens, less than %d", gain, r.minGain))
+		return Skip(tooLittle(gain, r.minGain))
 	}
 	red.Before, red.After, red.Scale = r.b.Size, after.Size, r.b.Scale
 	expected := red.Cost.Remaining
@@ -280,4 +280,15 @@ func smaller(after, before *furl.View, b furl.Budget) bool {
 		b.MaxImages > 0 && before.Images > b.MaxImages && after.Images < before.Images ||
 		b.MaxMessages > 0 && len(before.Messages) > b.MaxMessages && len(after.Messages) < len(before.Messages) ||
 		largeImages(before, &b) > largeImages(after, &b)
+}
+
+// tooLittle says that a reduction does not free enough tokens.
+func tooLittle(gain, least int) string {
+	switch {
+	case gain < 0:
+		return fmt.Sprintf("would add %d %s to the prompt", -gain, plural(-gain, "token"))
+	case gain == 0:
+		return "would not make the prompt smaller"
+	}
+	return fmt.Sprintf("would free %d tokens, less than %d", gain, least)
 }

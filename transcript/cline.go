@@ -69,21 +69,6 @@ func (m clineMetrics) usage() furl.Usage {
 	return u
 }
 
-type clineBlock struct {
-	Type      string          `json:"type"`
-	Text      string          `json:"text"`
-	Thinking  string          `json:"thinking"`
-	Signature string          `json:"signature"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Input     json.RawMessage `json:"input"`
-	Answers   string          `json:"tool_use_id"`
-	Content   json.RawMessage `json:"content"`
-	IsError   bool            `json:"is_error"`
-	Data      string          `json:"data"` // of an image
-	MediaType string          `json:"mediaType"`
-}
-
 type cline struct {
 	in   *input
 	line int
@@ -152,7 +137,7 @@ func (c *cline) message(i int, m *clineMessage) {
 // user.
 func (c *cline) user(at time.Time, m *clineMessage) {
 	var pieces []piece
-	for _, b := range clineBlocks(m.Content) {
+	for _, b := range claudeBlocks(m.Content) {
 		switch b.Type {
 		case "text":
 			pieces = append(pieces, words(clineTyped(b.Text)))
@@ -173,7 +158,7 @@ func (c *cline) user(at time.Time, m *clineMessage) {
 
 func (c *cline) reply(at time.Time, m *clineMessage) {
 	var pieces []piece
-	for _, b := range clineBlocks(m.Content) {
+	for _, b := range claudeBlocks(m.Content) {
 		switch b.Type {
 		case "text":
 			pieces = append(pieces, words(b.Text))
@@ -185,29 +170,6 @@ func (c *cline) reply(at time.Time, m *clineMessage) {
 	}
 	c.s.reply(at, furl.Exchange{Model: m.Model.ID, Usage: m.Metrics.usage()})
 	c.s.assistant(at, c.line, pieces)
-}
-
-// image returns the image of a block; none if it is damaged.
-func (b *clineBlock) image() []picture {
-	if b.Data == "" || !strings.HasPrefix(b.MediaType, "image/") {
-		return nil
-	}
-	return []picture{{mime: b.MediaType, data: b.Data}}
-}
-
-// clineBlocks reads a content: a string or a list of blocks.
-func clineBlocks(raw json.RawMessage) (blocks []clineBlock) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return []clineBlock{{Type: "text", Text: text}}
-	}
-	for _, raw := range listOf(raw) {
-		var b clineBlock
-		if lenient(raw, &b) == nil {
-			blocks = append(blocks, b)
-		}
-	}
-	return blocks
 }
 
 var clineTag = lazyregexp.New(`^<(user_input|user_command)\b[^>]*>`)
@@ -266,7 +228,7 @@ func clineResult(raw json.RawMessage) piece {
 func (p *piece) withoutImages(entry []byte) []byte {
 	texts := []string{}
 	for _, raw := range listOf(objectOf(entry)["result"]) {
-		var b clineBlock
+		var b claudeBlock
 		if lenient(raw, &b) != nil {
 			continue
 		}

@@ -89,23 +89,6 @@ type droidMessage struct {
 	ReplyID    string          `json:"openaiMessageId"`
 }
 
-type droidBlock struct {
-	Type      string          `json:"type"`
-	Text      string          `json:"text"`
-	Thinking  string          `json:"thinking"`
-	Signature string          `json:"signature"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Input     json.RawMessage `json:"input"`
-	Answers   string          `json:"tool_use_id"`
-	Content   json.RawMessage `json:"content"`
-	IsError   bool            `json:"is_error"`
-	Source    struct {
-		Data      string `json:"data"`
-		MediaType string `json:"media_type"`
-	} `json:"source"`
-}
-
 type droid struct {
 	in       *input
 	s        *scribe
@@ -200,7 +183,7 @@ func (d *droid) compact(e *droidEvent) {
 
 func (d *droid) user(at time.Time, e *droidEvent) {
 	var pieces []piece
-	for _, b := range droidBlocks(e.Message.Content) {
+	for _, b := range claudeBlocks(e.Message.Content) {
 		switch b.Type {
 		case "text":
 			pieces = append(pieces, words(b.Text))
@@ -209,7 +192,7 @@ func (d *droid) user(at time.Time, e *droidEvent) {
 		case "tool_result":
 			res := piece{id: d.s.r.answers(b.Answers), failed: b.IsError}
 			var texts []string
-			for _, c := range droidBlocks(b.Content) {
+			for _, c := range claudeBlocks(b.Content) {
 				switch c.Type {
 				case "text":
 					texts = append(texts, c.Text)
@@ -226,17 +209,9 @@ func (d *droid) user(at time.Time, e *droidEvent) {
 	}
 }
 
-// image returns the image of a block; none if it is damaged.
-func (b *droidBlock) image() []picture {
-	if b.Source.Data == "" || !strings.HasPrefix(b.Source.MediaType, "image/") {
-		return nil
-	}
-	return []picture{{mime: b.Source.MediaType, data: b.Source.Data}}
-}
-
 func (d *droid) reply(at time.Time, e *droidEvent) {
 	var pieces []piece
-	for _, b := range droidBlocks(e.Message.Content) {
+	for _, b := range claudeBlocks(e.Message.Content) {
 		switch b.Type {
 		case "text":
 			pieces = append(pieces, words(b.Text))
@@ -258,19 +233,4 @@ func (d *droid) finish() *Session {
 			grouped(u.Input), grouped(u.CacheRead), grouped(u.CacheWrite), grouped(u.Output))
 	}
 	return out
-}
-
-// droidBlocks reads a content: a string or a list of blocks.
-func droidBlocks(raw json.RawMessage) (blocks []droidBlock) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return []droidBlock{{Type: "text", Text: text}}
-	}
-	for _, raw := range listOf(raw) {
-		var b droidBlock
-		if lenient(raw, &b) == nil {
-			blocks = append(blocks, b)
-		}
-	}
-	return blocks
 }

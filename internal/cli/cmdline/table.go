@@ -187,7 +187,7 @@ func (t *Table) line(row []string, widths []int) string {
 // table.
 func PrintList[T any](w io.Writer, asJSON bool, name string, list []T, none string, columns []Column, cells func(*T) []string) error {
 	if asJSON {
-		return PrintJSON(w, map[string]any{name: slices.Concat([]T{}, list)}) // not null
+		return PrintJSON(w, map[string]any{name: append([]T{}, list...)}) // not null
 	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(w, none)

@@ -124,3 +124,11 @@ auto      24%  1
 		t.Errorf("printed\n%s, want\n%s", got, want)
 	}
 }
+
+// An empty list is a list in JSON, not null.
+func TestPrintEmptyList(t *testing.T) {
+	var b strings.Builder
+	if err := PrintList(&b, true, "holds", []string(nil), "No legal holds.", nil, nil); err != nil || b.String() != "{\n  \"holds\": []\n}\n" {
+		t.Errorf("%q, %v", b.String(), err)
+	}
+}
