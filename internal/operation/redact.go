@@ -145,6 +145,7 @@ hold is kept as it is.`,
 	what := numbers.Count(out.Texts, "text") + " in session " + string(info.Session)
 	r := &Result{Title: "Redact " + what, Did: "Redacted " + what, Value: out}
 	if out.Texts+out.Copies == 0 {
+		r.Title = "Redact session " + string(info.Session)
 		r.Nothing = "No secrets found."
 		return r, nil
 	}
