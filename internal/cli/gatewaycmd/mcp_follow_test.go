@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -286,5 +287,35 @@ func TestFollowRecordings(t *testing.T) {
 			sameAs(t, got, s)
 			t.Logf("%d bytes: %d times the end, %d times the whole", len(data), f.log.count("end_only=true"), f.log.count("end_only=false"))
 		})
+	}
+}
+
+// A database of an agent is followed too: each session of it is imported.
+func TestFollowDatabase(t *testing.T) {
+	f := newFollowing(t)
+	statements, err := os.ReadFile(filepath.Join("..", "..", "..", "transcript", "testdata", "opencode-agents.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(f.folder, "opencode.db")
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		_, err = db.Exec(string(statements))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	hourAgo := time.Now().Add(-time.Hour) // its last steps are complete
+	if err := os.Chtimes(path, hourAgo, hourAgo); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := (&transcript.Reader{Counter: token.O200k()}).ReadFile(path)
+	if err != nil || len(rec.Sessions) != 3 {
+		t.Fatal(rec, err)
+	}
+	f.start(t, time.Second)
+	for _, s := range rec.Sessions {
+		sameAs(t, f.records(t, furl.SessionID(s.ID), s.Log.Len()), s)
 	}
 }
