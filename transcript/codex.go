@@ -1,7 +1,9 @@
 package transcript
 
 import (
+	"cmp"
 	"encoding/json"
+	"math"
 	"strings"
 	"time"
 
@@ -17,16 +19,17 @@ import (
 // token_count whose totals did not grow closes a reply whose stream was
 // interrupted: its items stay in the history, and the retry is a separate
 // request. Some versions write the token_count before the items of its reply;
-// the first token_count of a file shows which order it uses.
+// the first token_count of a file shows which order it uses. Since version 0.171
+// a token_usage_record closes the reply instead, and repeats in the token_count
+// after it.
 func readCodex(in *input) ([]*Session, error) {
-	c := &codex{b: newBuilder(in, openai.Responses), first: true, hidden: map[ref]bool{}}
-	for n, rec := range in.objects() {
-		o := objectOf(rec)
-		if !c.oldLine(n, o, rec) {
-			c.line(n, parseTime(o.str("timestamp")), o.str("type"), o["payload"])
-		}
+	c := &codex{b: newBuilder(in, openai.Responses), first: true, marks: make(map[string][]codexMark)}
+	own := rolloutOf(in.name)
+	c.thread = own.thread
+	for _, f := range in.earlierRollouts(own) {
+		c.other(f, math.MaxInt)
 	}
-	c.flush()
+	c.file(in, own, math.MaxInt)
 	if c.withheld > 0 {
 		in.note("%s without text; encrypted reasoning is not in the file", plural(c.withheld, "reasoning item"))
 	}
@@ -43,6 +46,7 @@ type codex struct {
 	reply    *furl.Exchange // the reply being read, nil between replies
 	answered bool           // an output followed its calls
 	open     []codexCall    // calls without output
+	unplaced *furl.Exchange // a recorded request whose reply left no item so far
 
 	brokeOff time.Time // when the stream of the previous reply was interrupted
 	begun    time.Time // start of a session in the old format, its only time
@@ -51,26 +55,37 @@ type codex struct {
 	countsFirst bool        // token counts precede their replies
 	pending     *furl.Usage // of the next reply, if early
 
-	total, last codexUsage   // of the newest token_count
-	compacted   *compaction  // waits for the size after it
-	hidden      map[ref]bool // by a compaction
-	turns       []ref        // position before each message typed by the user
+	total, last codexUsage  // of the newest token_count
+	recorded    *codexUsage // the totals after the newest token_usage_record
+	compacted   *compaction // waits for the size after it
+	turns       []codexTurn
+
+	thread    string                 // of the file, if its name has it
+	marks     map[string][]codexMark // by the ids of rollouts
+	loading   []string               // rollouts that are being read
+	inherited bool                   // the lines are a sub-agent's copy of its parent's history
+	ownFrom   int                    // the first ordinal that is not
 }
+
+// codexTurn is a message typed by the user, and the position before it.
+type codexTurn struct{ before, message ref }
 
 type codexCall struct{ id, typ string }
 
 type codexUsage struct {
-	Input     int `json:"input_tokens"`
-	Cached    int `json:"cached_input_tokens"`
-	Output    int `json:"output_tokens"`
-	Reasoning int `json:"reasoning_output_tokens"`
-	Total     int `json:"total_tokens"`
+	Input      int `json:"input_tokens"`
+	Cached     int `json:"cached_input_tokens"`
+	CacheWrite int `json:"cache_write_input_tokens"`
+	Output     int `json:"output_tokens"`
+	Reasoning  int `json:"reasoning_output_tokens"`
+	Total      int `json:"total_tokens"`
 }
 
-// usage subtracts the cached tokens from the input, which includes them.
+// usage subtracts the cached and written tokens from the input, which includes them.
 func (u codexUsage) usage() furl.Usage {
 	cached := min(u.Cached, u.Input)
-	return furl.Usage{Input: u.Input - cached, CacheRead: cached, Output: u.Output, Reasoning: u.Reasoning}
+	written := min(u.CacheWrite, u.Input-cached)
+	return furl.Usage{Input: u.Input - cached - written, CacheRead: cached, CacheWrite: written, Output: u.Output, Reasoning: u.Reasoning}
 }
 
 func (c *codex) line(n int, at time.Time, typ string, payload []byte) {
@@ -78,6 +93,8 @@ func (c *codex) line(n int, at time.Time, typ string, payload []byte) {
 	switch typ {
 	case "session_meta":
 		c.meta(p)
+	case "token_usage_record":
+		c.usageRecord(p)
 	case "turn_context":
 		if m := p.str("model"); m != "" {
 			c.model = m
@@ -101,13 +118,14 @@ func (c *codex) line(n int, at time.Time, typ string, payload []byte) {
 }
 
 // meta reads the session header. A forked session repeats the headers of its
-// ancestors after its own.
+// ancestors after its own, a sub-agent that of its parent.
 func (c *codex) meta(p object) {
 	if c.b.ID != "" {
 		return
 	}
 	c.b.ID, c.b.Project = p.str("id"), p.str("cwd")
-	c.b.Parent = p.object("source").object("subagent").object("thread_spawn").str("parent_thread_id")
+	c.b.Parent = cmp.Or(p.object("source").object("subagent").object("thread_spawn").str("parent_thread_id"), p.str("parent_thread_id"))
+	c.ownFrom = p.num("subagent_history_start_ordinal")
 	if text := p.object("base_instructions").str("text"); text != "" {
 		c.b.Preamble = append(c.b.Preamble, furl.Block{Kind: furl.KindText, Text: text})
 	}
@@ -121,13 +139,14 @@ func (c *codex) item(n int, at time.Time, p object, raw []byte) {
 		return
 	case typ == "ghost_snapshot": // Codex's record of the work tree, not sent
 		return
-	case typ == "message" && role != "assistant":
+	case typ == "message" && role != "assistant", typ == "agent_message": // of another agent
 		c.messages++
 		c.endReply()
 		c.abortOpen(at, n)
+		c.placeRequest()
 		before := c.b.last
-		if c.b.raw(at, n, raw) != 0 && role == "user" && !isCodexContext(p) {
-			c.turns = append(c.turns, before)
+		if r := c.b.raw(at, n, raw); r != 0 && role == "user" && !isCodexContext(p) {
+			c.turns = append(c.turns, codexTurn{before, r})
 		}
 		return
 	case strings.HasSuffix(typ, "_output"):
@@ -149,11 +168,15 @@ func (c *codex) item(n int, at time.Time, p object, raw []byte) {
 // begin opens a reply if none is open. Model items after an output, without a
 // token_count between, belong to the next reply.
 func (c *codex) begin(at time.Time, line int) {
+	if c.inherited { // the request is the parent's
+		return
+	}
 	if c.reply != nil && !c.answered && c.pending == nil {
 		return
 	}
 	c.endReply()
 	c.abortOpen(at, line)
+	c.placeRequest()
 	ex := furl.Exchange{Model: c.model}
 	if c.pending != nil {
 		ex.Usage, c.pending = *c.pending, nil
@@ -167,6 +190,32 @@ func (c *codex) begin(at time.Time, line int) {
 
 func (c *codex) endReply() { c.reply, c.answered = nil, false }
 
+// usageRecord reads the usage of one response.
+func (c *codex) usageRecord(p object) {
+	var used, total codexUsage
+	if lenient(p["usage"], &used) != nil || c.inherited {
+		return
+	}
+	c.placeRequest()
+	if lenient(p["thread_token_usage"], &total) == nil {
+		c.recorded = &total
+	}
+	if c.reply == nil {
+		c.unplaced = &furl.Exchange{Model: c.model, ResponseID: p.str("response_id"), Usage: used.usage()}
+		return
+	}
+	c.reply.Usage, c.reply.ResponseID = used.usage(), p.str("response_id")
+	c.endReply()
+}
+
+// placeRequest adds a request whose reply left no item, unless it was that of a compaction.
+func (c *codex) placeRequest() {
+	if c.unplaced != nil {
+		c.b.reply(time.Time{}, *c.unplaced)
+		c.unplaced = nil
+	}
+}
+
 func (c *codex) tokenCount(at time.Time, raw []byte) {
 	var info *struct {
 		Total codexUsage `json:"total_token_usage"`
@@ -174,10 +223,19 @@ func (c *codex) tokenCount(at time.Time, raw []byte) {
 		// Window is what Codex lets a prompt take: 95% of the model's window.
 		Window int `json:"model_context_window"`
 	}
-	if lenient(raw, &info) != nil || info == nil {
-		return // rate limits only
+	if lenient(raw, &info) != nil || info == nil || c.inherited {
+		return // rate limits only, or counts of the parent
 	}
 	c.b.window(c.model, info.Window)
+	if c.recorded != nil && info.Total.Total <= c.recorded.Total {
+		if info.Total == c.total && info.Last != c.last {
+			c.sizeAfter(info.Last)
+		}
+		if c.first, c.total = false, info.Total; c.unplaced == nil { // else that of a compaction
+			c.last = info.Last
+		}
+		return
+	}
 	if info.Total == c.total {
 		if info.Last != c.last {
 			c.sizeAfter(info.Last)
@@ -209,6 +267,7 @@ func (c *codex) tokenCount(at time.Time, raw []byte) {
 // flush records a request whose usage was announced but whose reply is not in
 // the file.
 func (c *codex) flush() {
+	c.placeRequest()
 	if c.pending != nil {
 		c.b.reply(time.Time{}, furl.Exchange{Model: c.model, Usage: *c.pending})
 		c.pending = nil
@@ -255,7 +314,7 @@ func (c *codex) rollBack(at time.Time, turns int) {
 		return
 	}
 	n := max(0, len(c.turns)-turns)
-	c.b.rewind(at, c.turns[n])
+	c.b.rewind(at, c.turns[n].before)
 	c.turns, c.open = c.turns[:n], nil
 	c.endReply()
 }

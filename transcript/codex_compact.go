@@ -52,10 +52,12 @@ func (c *codex) compaction(n int, at time.Time, p object) {
 		stage: "compact", reason: "Codex compacted the conversation", show: show, before: c.last.Total,
 		summary: &furl.Summary{Text: summary, Model: c.model},
 	}
+	if c.unplaced != nil { // the request for the summary
+		cut.summary.Usage, c.unplaced = c.unplaced.Usage, nil
+	}
 	for _, r := range c.b.soFar() {
 		if !keep[r] {
 			cut.hide = append(cut.hide, r)
-			c.hidden[r] = true
 		}
 	}
 	r := c.b.compact(at, n, cut)
@@ -71,9 +73,17 @@ func (c *codex) words(text string) []*furl.Message {
 // replaced splits the items of a replacement history into those already on
 // the path and new ones.
 func (c *codex) replaced(history []json.RawMessage) (keep map[ref]bool, show []*furl.Message) {
+	hidden := map[ref]bool{} // by earlier compactions
+	for _, r := range c.b.path(c.b.last) {
+		if cut := c.b.entries[r-1].cut; cut != nil {
+			for _, h := range cut.hide {
+				hidden[h] = true
+			}
+		}
+	}
 	at := map[furl.Digest][]ref{} // oldest first
 	for _, r := range c.b.soFar() {
-		if c.hidden[r] {
+		if hidden[r] {
 			continue
 		}
 		d := c.b.entries[r-1].msg.Digest

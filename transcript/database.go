@@ -119,7 +119,7 @@ func (rd *Reader) addStored(ctx context.Context, rec *Recording, sessions sessio
 	if err != nil {
 		return databaseError(rec.File, err)
 	}
-	one, err := rd.read(rec.File, "", bytes.NewReader(text))
+	one, err := rd.read(rec.File, "", nil, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (rd *Reader) readCombined(name, dir string, data []byte, err error) (*Recor
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	return rd.read(name, dir, bytes.NewReader(data))
+	return rd.read(name, dir, nil, bytes.NewReader(data))
 }
 
 var eventFile = lazyregexp.New(`^(?:event[-_])?(\d+)(?:[-_][^.]*)?\.json$`)

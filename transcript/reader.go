@@ -107,7 +107,7 @@ func ReadFile(path string) (*Recording, error) { return new(Reader).ReadFile(pat
 // *TooManyRecordsError or *TooMuchMemoryError if a limit is exceeded. Broken
 // records are not an error; they are listed in Recording.Skipped.
 func (rd *Reader) Read(name string, r io.Reader) (*Recording, error) {
-	return rd.read(name, "", r)
+	return rd.read(name, "", nil, r)
 }
 
 // ReadFile reads one recording from a file. For formats with a second file in
@@ -122,21 +122,30 @@ func (rd *Reader) ReadFile(path string) (*Recording, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return rd.read(path, filepath.Dir(path), f)
+	return rd.read(path, filepath.Dir(path), nil, f)
 }
 
-func (rd *Reader) read(name, dir string, r io.Reader) (*Recording, error) {
-	in := &input{
+func (rd *Reader) input(name, dir string) *input {
+	return &input{
 		dir: dir, maxLine: cmp.Or(max(rd.MaxLine, 0), defaultMaxLine), counter: rd.Counter,
 		bounds: bounds{cmp.Or(max(rd.MaxRecords, 0), defaultMaxRecords), cmp.Or(max(rd.MaxMemory, 0), defaultMaxMemory)},
 		name:   name, limit: rd.limit(),
 	}
+}
+
+// read reads a recording. homes may be nil.
+func (rd *Reader) read(name, dir string, homes *rolloutHomes, r io.Reader) (*Recording, error) {
+	in := rd.input(name, dir)
 	defer in.close()
 	f, err := in.open(r, in.limit)
 	if err != nil {
 		return nil, err
 	}
 	in.rec = &Recording{File: name, Format: f.name, Agent: f.agent}
+	if dir != "" {
+		in.homes = homes
+		in.another = func(path string, read func(*input)) error { return rd.another(path, f, read) }
+	}
 	if in.torn != nil && in.stream == nil {
 		in.note("the compressed file is truncated: %v", in.torn)
 	}
@@ -157,6 +166,26 @@ func (rd *Reader) read(name, dir string, r io.Reader) (*Recording, error) {
 	in.summarize()
 	in.rec.name()
 	return in.rec, nil
+}
+
+// another calls f with another file, which must be in a format.
+func (rd *Reader) another(path string, want *format, f func(*input)) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	in := rd.input(path, filepath.Dir(path))
+	defer in.close()
+	in.rec = &Recording{File: path}
+	switch is, err := in.open(file, in.limit); {
+	case err != nil:
+		return err
+	case is != want:
+		return &UnknownFormatError{Name: path, Tried: []string{want.name}}
+	}
+	f(in)
+	return nil
 }
 
 // dropEmpty removes conversations without a sent message, such as one whose
@@ -202,6 +231,8 @@ type input struct {
 	source  io.Closer // of the stream
 	torn    error     // why the compressed file is truncated
 	dir     string    // folder of the file; "" if it came from an io.Reader
+	homes   *rolloutHomes
+	another func(path string, f func(*input)) error // reads another file of the same format
 	maxLine int
 	counter furl.Counter
 	rec     *Recording

@@ -31,7 +31,8 @@ func Walk(paths ...string) iter.Seq2[*Recording, error] { return new(Reader).Wal
 // Walk reads files and whole folders, folders in the order of names and
 // recursively. Inside folders it skips hidden files and folders,
 // node_modules, symbolic links, empty files, companion files of recordings,
-// the folders in which Claude Code keeps long tool results, and what is not a log in a session of Kimi Code or Copilot CLI. If a folder stores a session in many files, as OpenHands and
+// the folders in which Claude Code keeps long tool results, and what is not a log in a session of Kimi Code or Copilot CLI.
+// Of a thread of Codex with several rollouts it reads the newest, which has all. If a folder stores a session in many files, as OpenHands and
 // opencode do, each session is one recording.
 //
 // Walk yields each recording as soon as it is read. An error is about one
@@ -92,6 +93,7 @@ func isToolResults(dir string) bool {
 
 // folder reads a folder and reports whether to continue.
 func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, error) bool) bool {
+	homes := new(rolloutHomes)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			if !yield(nil, err) {
@@ -128,6 +130,9 @@ func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, 
 		if !d.Type().IsRegular() || besideDatabase(path) {
 			return nil
 		}
+		if homes.isEarlierRollout(root, path) {
+			return nil
+		}
 		if isDatabase(path) {
 			if rd.SkipFolder != nil && rd.SkipFolder(path) {
 				return nil
@@ -137,7 +142,7 @@ func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, 
 		if rd.Skip != nil && rd.Skip(path) {
 			return nil
 		}
-		rec, err := rd.inFolder(path)
+		rec, err := rd.inFolder(path, homes)
 		if _, ok := errors.AsType[*UnknownFormatError](err); ok {
 			*unknown = append(*unknown, path)
 			return nil
@@ -179,7 +184,7 @@ var errStop = errors.New("stop")
 
 // inFolder reads a file found in a folder. It returns nil for an empty file,
 // and reads only the start of files that are clearly not text.
-func (rd *Reader) inFolder(path string) (*Recording, error) {
+func (rd *Reader) inFolder(path string, homes *rolloutHomes) (*Recording, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -196,7 +201,7 @@ func (rd *Reader) inFolder(path string) (*Recording, error) {
 	if _, err := f.Seek(0, 0); err != nil {
 		return nil, err
 	}
-	return rd.read(path, filepath.Dir(path), f)
+	return rd.read(path, filepath.Dir(path), homes, f)
 }
 
 // binary reports whether a file with this start is neither text nor
