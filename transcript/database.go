@@ -40,7 +40,7 @@ type sessionDatabase interface {
 // storedSession is a session of a database.
 type storedSession struct{ id, parent string }
 
-var databaseKinds = []databaseKind{opencodeDatabase}
+var databaseKinds = []databaseKind{opencodeDatabase, openclawDatabase}
 
 // isDatabase reports whether a file is a SQLite database.
 func isDatabase(path string) bool {
@@ -70,8 +70,8 @@ func (rd *Reader) walkDatabase(path string, yield func(*Recording, error) bool) 
 	}
 	for _, tree := range treesOf(list) {
 		rec := &Recording{File: path, Agent: kind.agent(path)}
-		for _, id := range tree {
-			if err = rd.addStored(ctx, rec, sessions, id); err != nil {
+		for _, stored := range tree {
+			if err = rd.addStored(ctx, rec, sessions, stored); err != nil {
 				break
 			}
 		}
@@ -107,14 +107,14 @@ func (rd *Reader) readDatabase(path string) (*Recording, error) {
 }
 
 // addStored reads a session of a database into a recording.
-func (rd *Reader) addStored(ctx context.Context, rec *Recording, sessions sessionDatabase, id string) error {
-	size, err := sessions.size(ctx, id)
+func (rd *Reader) addStored(ctx context.Context, rec *Recording, sessions sessionDatabase, stored storedSession) error {
+	size, err := sessions.size(ctx, stored.id)
 	if err == nil && size > rd.limit() {
-		err = &TooLargeError{rec.File + ", session " + id, rd.limit()}
+		err = &TooLargeError{rec.File + ", session " + stored.id, rd.limit()}
 	}
 	var text []byte
 	if err == nil {
-		text, err = sessions.text(ctx, id)
+		text, err = sessions.text(ctx, stored.id)
 	}
 	if err != nil {
 		return databaseError(rec.File, err)
@@ -122,6 +122,9 @@ func (rd *Reader) addStored(ctx context.Context, rec *Recording, sessions sessio
 	one, err := rd.read(rec.File, "", nil, bytes.NewReader(text))
 	if err != nil {
 		return err
+	}
+	for _, s := range one.Sessions {
+		s.Parent = cmp.Or(s.Parent, stored.parent)
 	}
 	rec.Format = one.Format
 	rec.merge(one)
@@ -210,21 +213,21 @@ func texts(ctx context.Context, db *sql.DB, query string, args ...any) (list []s
 }
 
 // treesOf groups sessions: each one without a stored parent, with all below it.
-func treesOf(list []storedSession) (trees [][]string) {
+func treesOf(list []storedSession) (trees [][]storedSession) {
 	known := make(map[string]bool)
-	below := make(map[string][]string)
+	below := make(map[string][]storedSession)
 	for _, s := range list {
 		known[s.id] = true
-		below[s.parent] = append(below[s.parent], s.id)
+		below[s.parent] = append(below[s.parent], s)
 	}
 	placed := make(map[string]bool)
-	place := func(root string) {
-		var tree []string
-		for todo := []string{root}; len(todo) > 0; todo = todo[1:] {
-			if id := todo[0]; !placed[id] {
-				placed[id] = true
-				tree = append(tree, id)
-				todo = append(todo, below[id]...)
+	place := func(root storedSession) {
+		var tree []storedSession
+		for todo := []storedSession{root}; len(todo) > 0; todo = todo[1:] {
+			if s := todo[0]; !placed[s.id] {
+				placed[s.id] = true
+				tree = append(tree, s)
+				todo = append(todo, below[s.id]...)
 			}
 		}
 		if len(tree) > 0 {
@@ -233,11 +236,11 @@ func treesOf(list []storedSession) (trees [][]string) {
 	}
 	for _, s := range list {
 		if s.parent == "" || !known[s.parent] {
-			place(s.id)
+			place(s)
 		}
 	}
 	for _, s := range list {
-		place(s.id) // of a cycle
+		place(s) // of a cycle
 	}
 	return trees
 }

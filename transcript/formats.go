@@ -22,6 +22,7 @@ var formats = []*format{
 	{name: "codex", agent: "Codex", detect: isCodex, read: readCodex},
 	{name: "opencode", agent: "opencode", detect: isOpencode, read: readOpencode},
 	{name: "pi", agent: "pi", detect: isPi, read: readPi},
+	openclawBeside,
 	{name: "gemini-cli", agent: "Gemini CLI", detect: isGemini, read: readGemini},
 	{name: "qwen-code", agent: "Qwen Code", detect: isQwen, read: readQwen},
 	{name: "copilot-cli", agent: "Copilot CLI", detect: isCopilot, read: readCopilot},

@@ -174,7 +174,7 @@ func TestUnknownDatabases(t *testing.T) {
 // Sessions whose parents form a circle are all read.
 func TestTreesOf(t *testing.T) {
 	got := treesOf([]storedSession{{"a", ""}, {"b", "a"}, {"c", "b"}, {"d", "gone"}, {"e", "f"}, {"f", "e"}})
-	want := [][]string{{"a", "b", "c"}, {"d"}, {"e", "f"}}
+	want := [][]storedSession{{{"a", ""}, {"b", "a"}, {"c", "b"}}, {{"d", "gone"}}, {{"e", "f"}, {"f", "e"}}}
 	if !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// readPi reads a session of pi, or of openclaw, which is based on pi: JSON
+// readPi reads a session of pi, or of OpenClaw, which is based on pi: JSON
 // Lines of entries. Since version 2 they form a tree by parentId.
 //
 // pi does not send replies that the user interrupted or that failed. Version
@@ -33,7 +33,8 @@ func readPi(in *input) ([]*Session, error) {
 		entries = append(entries, e)
 	}
 	model, api := commonModel(models), commonModel(apis)
-	p := &pi{scribe: newScribe(in, piWire(api, model), model), at: map[string]ref{}, answered: map[string]bool{}, before: make([]ref, len(entries)), index: map[string]int{}}
+	p := &pi{scribe: newScribe(in, piWire(api, model), model), at: map[string]ref{}, answered: map[string]bool{}, before: make([]ref, len(entries)), index: map[string]int{},
+		results: map[string]piece{}, shortened: map[string]string{}}
 	for i := range entries {
 		if id := entries[i].ID; id != "" {
 			p.index[id] = i
@@ -85,6 +86,9 @@ type pi struct {
 	sent     map[int][]int   // entry → replies whose requests were sent directly after it
 	early    map[int]bool    // those replies
 	index    map[string]int  // entry id → its index
+
+	results   map[string]piece  // of OpenClaw, by openclawKey
+	shortened map[string]string // their texts in place of those of calls, by id on the wire
 }
 
 type piEntry struct {
@@ -104,12 +108,16 @@ type piEntry struct {
 	FirstKept     string          `json:"firstKeptEntryId"`
 	FirstKeptAt   *int            `json:"firstKeptEntryIndex"` // version 1
 	TokensBefore  int             `json:"tokensBefore"`
-	CustomContent json.RawMessage `json:"content"` // custom_message
-	Usage         piUsage         `json:"usage"`   // compaction, usage
-	Model         string          `json:"model"`   // usage
-	Kind          string          `json:"kind"`    // usage
-	Target        string          `json:"targetId"`
+	CustomContent json.RawMessage `json:"content"`     // custom_message
+	Usage         piUsage         `json:"usage"`       // compaction, usage
+	Model         string          `json:"model"`       // usage
+	Kind          string          `json:"kind"`        // usage
+	Target        string          `json:"targetId"`    // context_edit, leaf
 	Replacement   json.RawMessage `json:"replacement"` // context_edit
+
+	CustomType string          `json:"customType"` // custom, of OpenClaw
+	Data       json.RawMessage `json:"data"`       // custom, of OpenClaw
+	AppendMode string          `json:"appendMode"` // "side": the conversation continues from the entry before it
 }
 
 func (p *pi) entry(i int, entries []piEntry) {
@@ -128,12 +136,18 @@ func (p *pi) entry(i int, entries []piEntry) {
 	m := &e.Message
 	result := e.Type == "message" && m.Role == "toolResult"
 	aside := e.Type == "message" && m.injected() && len(p.waiting) > 0
-	if !result && !aside {
+	unsent := e.Type == "message" && m.Excluded && (m.Role == "custom" || m.Role == "user") // a note for people, also between a call and its result
+	if !result && !aside && !unsent {
 		p.settleStep()
 	}
+	back, last := p.b.last, p.last
 	p.follow(at, e)
 	p.before[i] = p.b.last
 	switch {
+	case unsent:
+		if len(p.waiting) == 0 && len(p.held) == 0 {
+			p.aside(at, func() { p.user(at, e.line, piPieces(m.Content)...) })
+		}
 	case aside: // it is added after the results
 		p.messages++
 		p.delayed = append(p.delayed, e)
@@ -158,12 +172,23 @@ func (p *pi) entry(i int, entries []piEntry) {
 		p.edit(at, e, entries)
 	case "session_info":
 		p.b.Title = e.Name
+	case "reset":
+		p.reset(at, e, i)
+	case "custom":
+		if e.CustomType == openclawShorter {
+			p.shorten(at, e)
+		}
 	}
 	if e.ID != "" {
 		p.at[e.ID], p.last = p.b.last, e.ID
-		if result || aside {
+		if result || aside || unsent {
 			p.holding = append(p.holding, e.ID)
 		}
+	}
+	if e.AppendMode == "side" && e.Type != "leaf" {
+		p.settleStep()
+		p.b.rewind(at, back)
+		p.last = last
 	}
 }
 
@@ -194,11 +219,14 @@ func (p *pi) answerWaiting(at time.Time, line int) {
 
 // follow moves to the parent of e.
 func (p *pi) follow(at time.Time, e *piEntry) {
-	if e.ID == "" || p.last == "" && e.ParentID == nil {
+	if e.ID == "" || p.last == "" && e.ParentID == nil && e.Target == "" {
 		return // version 1, or the first entry
 	}
 	parent := ""
-	if e.ParentID != nil {
+	switch {
+	case e.Type == "leaf":
+		parent = e.Target
+	case e.ParentID != nil:
 		parent = *e.ParentID
 	}
 	if parent == p.last {
@@ -229,7 +257,7 @@ func (p *pi) message(at time.Time, e *piEntry, i int) {
 		p.replied(at, e, i)
 	case "toolResult":
 		id, _, _ := strings.Cut(m.ToolCallID, "|")
-		res := piece{id: p.r.answers(id), failed: m.IsError}
+		res := piece{id: p.r.answers(id), failed: m.IsError || m.Details.ExitCode != 0}
 		var texts []string
 		for _, pc := range piPieces(m.Content) {
 			switch pc.kind {
@@ -240,6 +268,7 @@ func (p *pi) message(at time.Time, e *piEntry, i int) {
 			}
 		}
 		res.text = strings.Join(texts, "\n")
+		p.results[openclawResultKey(m)] = res
 		p.waiting = slices.DeleteFunc(p.waiting, func(id string) bool { return id == res.id })
 		p.result(at, e.line, res)
 	case "bashExecution":
@@ -367,14 +396,18 @@ func (p *pi) compaction(at time.Time, e *piEntry, i int) {
 		p.b.in.skip(e.line, "compaction without a summary")
 		return
 	}
-	cut := compaction{
+	p.hideBefore(at, e.line, last, compaction{
 		stage: "compact", reason: "pi compacted the conversation", show: show, before: e.TokensBefore,
 		summary: &furl.Summary{Text: e.Summary, Model: p.b.Model, Usage: e.Usage.usage()},
-	}
+	})
+}
+
+// hideBefore adds a reduction that hides the messages up to last.
+func (p *pi) hideBefore(at time.Time, line int, last ref, cut compaction) {
 	for _, r := range p.b.soFar() {
 		if r <= last {
 			cut.hide = append(cut.hide, r)
 		}
 	}
-	p.b.compact(at, e.line, cut)
+	p.b.compact(at, line, cut)
 }

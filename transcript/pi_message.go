@@ -25,6 +25,9 @@ type piMessage struct {
 
 	ToolCallID string `json:"toolCallId"` // toolResult
 	IsError    bool   `json:"isError"`
+	Details    struct {
+		ExitCode int `json:"exitCode"` // of OpenClaw's commands
+	} `json:"details"`
 
 	Command   string `json:"command"` // bashExecution
 	Output    string `json:"output"`

@@ -4,7 +4,9 @@ package agents
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,7 +17,7 @@ import (
 // Home is where one agent keeps its sessions.
 type Home struct {
 	Agent string
-	// Path is a folder, or a pattern for the names of files in a folder, such as /home/u/data/*.db.
+	// Path is a folder or a file. Each of its elements may be a pattern, as in /home/u/data/*.db.
 	Path string
 }
 
@@ -24,7 +26,7 @@ type Home struct {
 // CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_DATA_HOME, PI_CODING_AGENT_DIR,
 // GEMINI_CLI_HOME, QWEN_RUNTIME_DIR, QWEN_HOME, KIMI_CODE_HOME, CLINE_DIR,
 // CLINE_DATA_DIR, CLINE_SESSION_DATA_DIR, CONTINUE_GLOBAL_DIR, FACTORY_HOME_OVERRIDE,
-// COPILOT_HOME and NANOCODER_DATA_DIR, as those agents do.
+// COPILOT_HOME, NANOCODER_DATA_DIR, OPENCLAW_STATE_DIR and OPENCLAW_HOME, as those agents do.
 func Homes() []Home {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -52,6 +54,8 @@ func Homes() []Home {
 		{"Droid", filepath.Join(dir("FACTORY_HOME_OVERRIDE"), ".factory", "sessions")},
 		{"Copilot CLI", filepath.Join(dir("COPILOT_HOME", ".copilot"), "session-state")},
 		{"nanocoder", nanocoderSessions(home)},
+		{"OpenClaw", filepath.Join(openclawState(home), "agents", "*", "agent", "openclaw-agent.sqlite")},
+		{"OpenClaw", filepath.Join(openclawState(home), "agents", "*", "sessions")}, // before the database, and archives
 		{"code-assistant", filepath.Join(dataDir(home), "code-assistant", "sessions")},
 	}
 }
@@ -75,6 +79,26 @@ func qwenHome(home string) string {
 // clineData is Cline's folder for data.
 func clineData(home string) string {
 	return cmp.Or(os.Getenv("CLINE_DATA_DIR"), filepath.Join(cmp.Or(os.Getenv("CLINE_DIR"), filepath.Join(home, ".cline")), "data"))
+}
+
+// openclawState is the folder of OpenClaw's data. Each named profile has its own.
+func openclawState(home string) string {
+	if dir := openclawFolder("OPENCLAW_STATE_DIR", home); dir != "" {
+		return dir
+	}
+	return filepath.Join(cmp.Or(openclawFolder("OPENCLAW_HOME", home), home), ".openclaw*")
+}
+
+// openclawFolder returns the folder that a variable names, if it does.
+func openclawFolder(variable, home string) string {
+	dir := strings.TrimSpace(os.Getenv(variable))
+	switch {
+	case dir == "undefined" || dir == "null":
+		return ""
+	case dir == "~" || strings.HasPrefix(dir, "~/") || strings.HasPrefix(dir, `~\`):
+		return home + dir[1:]
+	}
+	return dir
 }
 
 // nanocoderSessions is the folder of nanocoder's sessions. It follows XDG_DATA_HOME on all systems.
@@ -114,22 +138,45 @@ func Searched() string {
 	return strings.Join(list, ", ")
 }
 
-func (h Home) places() (found []string) {
-	folder, pattern := filepath.Split(h.Path)
-	if !strings.Contains(pattern, "*") {
-		if _, err := os.Stat(h.Path); err == nil {
-			found = append(found, h.Path)
+func (h Home) places() []string {
+	found := []string{filepath.VolumeName(h.Path)}
+	for i, element := range strings.Split(filepath.ToSlash(h.Path[len(found[0]):]), "/") {
+		if i == 0 && element == "" {
+			found[0] += string(filepath.Separator)
+			continue
 		}
-		return found
+		found = within(found, element)
 	}
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		if ok, _ := filepath.Match(pattern, e.Name()); ok && !e.IsDir() {
-			found = append(found, filepath.Join(folder, e.Name()))
+	return found
+}
+
+// within returns the entries of folders with a name, or whose names match a pattern.
+func within(folders []string, element string) (found []string) {
+	for _, folder := range folders {
+		names := []string{element}
+		if strings.Contains(element, "*") {
+			names = nil
+			entries, err := os.ReadDir(folder)
+			if err != nil {
+				continue
+			}
+			for _, e := range entries {
+				if ok, _ := filepath.Match(element, e.Name()); ok {
+					names = append(names, e.Name())
+				}
+			}
+		}
+		for _, name := range names {
+			if path := filepath.Join(folder, name); exists(path) {
+				found = append(found, path)
+			}
 		}
 	}
 	return found
+}
+
+// exists reports whether there is such a file, or may be: the error of reading it then says why it cannot be read.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil || errors.Is(err, fs.ErrPermission)
 }

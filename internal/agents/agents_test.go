@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ func TestIdentify(t *testing.T) {
 		{"nanocoder", http.Header{"User-Agent": {"ai-sdk/openai-compatible/2.0"}}, []string{"You are Nanocoder, a terminal-based AI coding agent."}, "nanocoder"},
 		{"Continue's command line", http.Header{"User-Agent": {"ls"}}, []string{"You are an agent in the Continue CLI. Given"}, "Continue"},
 		{"Continue", http.Header{"User-Agent": {"node-fetch"}}, []string{"<important_rules>\n  You are in agent mode.\n"}, "Continue"},
-		{"openclaw", http.Header{"User-Agent": {"OpenAI/JS 6.26.0"}}, []string{"You are Claude Code, Anthropic's official CLI for Claude.\n\nYou are a personal assistant running inside OpenClaw."}, "openclaw"},
+		{"openclaw", http.Header{"User-Agent": {"OpenAI/JS 6.26.0"}}, []string{"You are Claude Code, Anthropic's official CLI for Claude.\n\nYou are a personal assistant running inside OpenClaw."}, "OpenClaw"},
 		{"Kimi Code", http.Header{"User-Agent": {"KimiCLI/1.3"}}, nil, "Kimi Code"},
 		{"an SDK", http.Header{"User-Agent": {"OpenAI/Python 2.1"}}, []string{"You help."}, "OpenAI"},
 		{"a quote far below", http.Header{"User-Agent": {"OpenAI/Python 2.1"}}, []string{strings.Repeat("x", 2000) + "You are Cline,"}, "OpenAI"},
@@ -62,11 +63,45 @@ func TestHomes(t *testing.T) {
 		{"Continue", "CONTINUE_GLOBAL_DIR", "/c", "/c/sessions"},
 		{"Droid", "FACTORY_HOME_OVERRIDE", "", "/home/u/.factory/sessions"},
 		{"Droid", "FACTORY_HOME_OVERRIDE", "/f", "/f/.factory/sessions"},
+		{"OpenClaw", "OPENCLAW_STATE_DIR", "", "/home/u/.openclaw*/agents/*/agent/openclaw-agent.sqlite"},
+		{"OpenClaw", "OPENCLAW_HOME", " ~/o ", "/home/u/o/.openclaw*/agents/*/agent/openclaw-agent.sqlite"},
+		{"OpenClaw", "OPENCLAW_HOME", "undefined", "/home/u/.openclaw*/agents/*/agent/openclaw-agent.sqlite"},
+		{"OpenClaw", "OPENCLAW_STATE_DIR", "/s", "/s/agents/*/agent/openclaw-agent.sqlite"},
 	} {
 		t.Setenv(tt.variable, tt.value)
 		if !slices.Contains(agents.Homes(), agents.Home{Agent: tt.agent, Path: filepath.FromSlash(tt.want)}) {
 			t.Errorf("%s=%s: no home %s of %s in %v", tt.variable, tt.value, tt.want, tt.agent, agents.Homes())
 		}
+	}
+}
+
+// Each element of a home may be a pattern. Letters with a meaning in patterns are allowed in the folders of users.
+func TestPlaces(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "[u]")
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	t.Setenv("XDG_DATA_HOME", "")
+	want := []string{".claude/projects", ".local/share/opencode/opencode-dev.db", ".local/share/opencode/opencode.db",
+		".openclaw/agents/main/agent/openclaw-agent.sqlite", ".openclaw-work/agents/a/agent/openclaw-agent.sqlite"}
+	for i, name := range want {
+		want[i] = filepath.Join(home, filepath.FromSlash(name))
+		if filepath.Ext(name) == "" {
+			if err := os.MkdirAll(want[i], 0o700); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(want[i]), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, suffix := range []string{"", "-wal"} {
+			if err := os.WriteFile(want[i]+suffix, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := agents.Places(); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

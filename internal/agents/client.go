@@ -294,7 +294,7 @@ var clients = map[string]Client{
 		{Paths: nanocoder("agents.config.json"), Each: nanocoderProviders},
 		{Paths: nanocoder(".mcp.json"), Settings: []Setting{mcpServers(mcpPlain)}},
 	}},
-	"openclaw": {Title: "openclaw", Manual: true, Notes: `# Once, for the providers that you use:
+	"openclaw": {Title: "OpenClaw", Manual: true, Notes: `# Once, for the providers that you use:
 #   openclaw config set models.providers.anthropic '{"baseUrl":"{url}","models":[]}' --strict-json --merge
 #   openclaw config set models.providers.openai '{"baseUrl":"{url}/v1","models":[]}' --strict-json --merge
 `, Files: []ConfigFile{{Paths: file("OPENCLAW_CONFIG_PATH", ".openclaw/openclaw.json"), Settings: []Setting{

@@ -33,7 +33,7 @@ var names = map[string]string{
 	"kimi-code-cli":          "Kimi Code",
 	"mini-swe-agent":         "mini-swe-agent",
 	"nanocoder":              "nanocoder",
-	"openclaw":               "openclaw",
+	"openclaw":               "OpenClaw",
 	"opencode":               "opencode",
 	"openhands":              "OpenHands",
 	"pi":                     "pi",
@@ -72,10 +72,10 @@ func known(client string) (string, bool) {
 type signature struct{ phrase, agent string }
 
 // signatures tell agents that send the User-Agent of an SDK or of the agent that
-// they were derived from. The first that matches counts: openclaw also sends the
+// they were derived from. The first that matches counts: OpenClaw also sends the
 // phrase of Claude Code, and Kilo Code is derived from opencode.
 var signatures = []signature{
-	{"running inside OpenClaw", "openclaw"},
+	{"running inside OpenClaw", "OpenClaw"},
 	{"You are Kilo,", "Kilo Code"},
 	{"You are Kilo Code", "Kilo Code"},
 	{"You are Roo,", "Roo Code"},

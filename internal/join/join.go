@@ -21,14 +21,18 @@ import (
 // Result says what was added to a session.
 type Result struct {
 	// Known is the number of the recording's replies that the session had, Lacked the
-	// number that it had not.
-	Known, Lacked int
+	// number that it had not. KnownByID is the number of those known by the id of the
+	// response or of a call.
+	Known, Lacked, KnownByID int
 	// Added is the number of messages that were added, Refused the number that do not
 	// fit anywhere, such as those after a step that is not complete in the session.
 	Added, Refused int
 	// Newest is the time of the newest message that was added.
 	Newest time.Time
 }
+
+// Compare reports how many replies of a recording a session has.
+func Compare(session, recording *furl.Log) Result { return newJoiner(session, recording).result }
 
 // Add appends to the session what only the recording has. The current branch of the
 // session stays, unless the recording continues it or was continued later.
@@ -107,6 +111,9 @@ func (j *joiner) match() {
 			used[seq] = true
 			j.matched[r.Seq] = seq
 			j.result.Known++
+			if list[0][0] != 't' {
+				j.result.KnownByID++
+			}
 		} else {
 			j.result.Lacked++
 		}
@@ -315,7 +322,7 @@ func keys(log *furl.Log, r furl.Record, m *furl.Message) (list []string) {
 		switch b := &m.Blocks[i]; {
 		case b.Own:
 		case b.Kind == furl.KindCall && b.ID != "":
-			list = append(list, "c"+b.ID)
+			list = append(list, "c"+plainID(b.ID))
 		case b.Kind == furl.KindText:
 			for word := range strings.FieldsSeq(b.Text) {
 				text.WriteString(word)
@@ -334,6 +341,17 @@ func keys(log *furl.Log, r furl.Record, m *furl.Message) (list []string) {
 	return list
 }
 
+// plainID returns the letters and digits of a call's id: some agents, such as OpenClaw,
+// send back only these.
+func plainID(id string) string {
+	return strings.Map(func(c rune) rune {
+		if c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
+			return c
+		}
+		return -1
+	}, id)
+}
+
 // has reports whether a message of the session has what one of the recording has: the
 // same results, and its texts among others that the agent inserted.
 func has(session, recording *furl.Message) bool {
@@ -347,7 +365,7 @@ func has(session, recording *furl.Message) bool {
 				return false
 			}
 			if b.Kind == furl.KindResult {
-				return b.ID == want.ID
+				return plainID(b.ID) == plainID(want.ID)
 			}
 			return strings.TrimSpace(b.Text) == strings.TrimSpace(want.Text) && (b.Text != "" || session.Digest == recording.Digest)
 		}) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
@@ -36,8 +37,17 @@ func (im *Importer) joinRecorded(ctx context.Context, rec *transcript.Recording,
 	if s.Parent != "" {
 		found = slices.Concat(found, im.Recorded[s.Parent+"/"+s.ID], im.Recorded[s.Parent])
 	}
+	if len(found) == 0 && s.Parent == "" {
+		var err error
+		if found, err = im.recordedWithoutID(ctx, rec, s, meta); err != nil {
+			return false, err
+		}
+	}
 	for _, info := range found {
 		if joined, err := im.join(ctx, info.SessionKey, s, meta, line, false); joined || err != nil {
+			if info.Hint == "" {
+				im.identified(info, s.ID)
+			}
 			return joined, err
 		}
 	}
@@ -66,12 +76,61 @@ func (im *Importer) findRecorded(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if info.Hint != "" && (info.Source == "" || info.Source == sourceGateway) {
+			if info.Source == "" && (info.Hint != "" || info.Imported == 0) || info.Source == sourceGateway {
 				im.Recorded[info.Hint] = append(im.Recorded[info.Hint], info)
 			}
 		}
 	}
 	return nil
+}
+
+const (
+	// apart is how far the clocks of an agent and of the gateway may differ.
+	apart = time.Minute
+	// maxCompared is how many sessions without an id are read to find that of a recording.
+	maxCompared = 50
+)
+
+// recordedWithoutID returns the session that the gateway has recorded of an agent that sends no id of its
+// sessions: the one with the most replies of the recording, by the ids of responses or calls.
+func (im *Importer) recordedWithoutID(ctx context.Context, rec *transcript.Recording, s *transcript.Session, meta *storage.Meta) ([]storage.SessionInfo, error) {
+	records := s.Log.Records(0)
+	from, to := oldestOf(records), NewestOf(records)
+	var found []storage.SessionInfo
+	most, compared := 0, 0
+	for _, info := range slices.Backward(im.Recorded[""]) {
+		if agents.Name(info.Client) != agents.Name(rec.Agent) || info.Project != "" && meta.Project != "" && info.Project != meta.Project ||
+			info.Created.After(to.Add(apart)) || info.Updated.Before(from.Add(-apart)) {
+			continue
+		}
+		if compared++; compared > maxCompared {
+			break
+		}
+		log, err := im.read(ctx, info.SessionKey)
+		if err != nil {
+			return nil, err
+		}
+		if same := join.Compare(log, s.Log); same.KnownByID > 0 && same.Known > most {
+			found, most = []storage.SessionInfo{info}, same.Known
+		}
+	}
+	return found, nil
+}
+
+// identified notes the agent's id of a session that was recorded without one.
+func (im *Importer) identified(info storage.SessionInfo, id string) {
+	im.Recorded[""] = slices.DeleteFunc(im.Recorded[""], func(o storage.SessionInfo) bool { return o.SessionKey == info.SessionKey })
+	im.Recorded[id] = append(im.Recorded[id], info)
+}
+
+// oldestOf returns the time of the oldest record, zero if there is none.
+func oldestOf(records []furl.Record) (oldest time.Time) {
+	for _, r := range records {
+		if !r.At.IsZero() && (oldest.IsZero() || r.At.Before(oldest)) {
+			oldest = r.At
+		}
+	}
+	return oldest
 }
 
 // join adds what a stored session lacks of a recording. It reports false, and changes
@@ -134,7 +193,7 @@ func (im *Importer) join(ctx context.Context, key furl.SessionKey, s *transcript
 // ownSession reports whether a stored session is that of a recording, and not the one
 // that started it as a sub-agent.
 func ownSession(info *storage.SessionInfo, s *transcript.Session) bool {
-	return string(info.Session) == s.ID || info.Hint == s.ID || info.Hint == s.Parent+"/"+s.ID
+	return info.Hint == "" || string(info.Session) == s.ID || info.Hint == s.ID || info.Hint == s.Parent+"/"+s.ID
 }
 
 // describe updates the title, project and agent of a session that has all records of a
