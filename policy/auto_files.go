@@ -34,6 +34,7 @@ const (
 // files tells what the newest steps did to files. It is told of the steps from
 // the newest back.
 type files struct {
+	state  *furl.State
 	status map[string]status // of a call, by its id
 	wrote  map[string]bool   // calls that write files, by their ids
 	again  map[string]bool   // calls made in newer steps
@@ -49,23 +50,23 @@ type file struct {
 	uses  int  // calls
 }
 
-func newFiles() *files {
-	return &files{status: make(map[string]status), wrote: make(map[string]bool), again: make(map[string]bool), byName: make(map[string]*file)}
+func newFiles(s *furl.State) *files {
+	return &files{state: s, status: make(map[string]status), wrote: make(map[string]bool), again: make(map[string]bool), byName: make(map[string]*file)}
 }
 
 // step takes note of a step's calls; age counts the newer requests.
 func (f *files) step(u *furl.Unit, age int) {
+	known := furl.Memo(f.state, newFileUses)
 	for j := len(u.Blocks) - 1; j >= 0; j-- {
 		if b := u.Blocks[j].Block; b.Kind == furl.KindCall {
-			f.call(b, age)
+			f.call(b, known.of(f.state, u.Blocks[j].Pos, b), age)
 		}
 	}
 }
 
-func (f *files) call(b *furl.Block, age int) {
-	use := useOf(b)
+func (f *files) call(b *furl.Block, use *fileUse, age int) {
 	key := b.Name + "\x00" + string(b.Args)
-	f.status[b.ID] = f.statusOf(&use, f.again[key])
+	f.status[b.ID] = f.statusOf(use, f.again[key])
 	f.again[key] = true
 	for _, name := range use.reads {
 		f.note(name, age, use.readsAll)
@@ -132,6 +133,35 @@ func (f *files) statusOfFile(x *file, written bool) status {
 type fileUse struct {
 	reads, writes       []string
 	readsAll, writesAll bool // and not parts of them
+}
+
+// fileUses are what the calls of a path do to files, each found once.
+type fileUses struct {
+	byPos map[furl.Pos]*fileUse
+	// original has those of the first shared messages, which are of the path that a
+	// draft continues.
+	original *fileUses
+	shared   int
+}
+
+func newFileUses(original *fileUses, shared int) *fileUses {
+	return &fileUses{byPos: make(map[furl.Pos]*fileUse), original: original, shared: shared}
+}
+
+// of is useOf for a call at a position of the path.
+func (f *fileUses) of(s *furl.State, p furl.Pos, call *furl.Block) *fileUse {
+	if f.original != nil {
+		if i, ok := s.Find(p.Msg); ok && i < f.shared {
+			return f.original.of(s, p, call)
+		}
+	}
+	use := f.byPos[p]
+	if use == nil {
+		found := useOf(call)
+		use = &found
+		f.byPos[p] = use
+	}
+	return use
 }
 
 func useOf(b *furl.Block) fileUse {

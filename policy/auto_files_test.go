@@ -59,7 +59,8 @@ func TestFiles(t *testing.T) {
 			args = call[len(tool)+1:]
 			s.call(tool, args, "ok", false)
 		}
-		f, v, age := newFiles(), s.view(), 0
+		v, age := s.view(), 0
+		f := newFiles(v.State)
 		var first string
 		for i := len(v.Units) - 1; i >= 0; i-- {
 			u := &v.Units[i]

@@ -110,7 +110,7 @@ type search struct {
 }
 
 func newSearch(a *auto, v *furl.View, b furl.Budget, e economy) *search {
-	return &search{a: a, v: v, b: b, e: e, files: newFiles(), fails: newFailures(v, b)}
+	return &search{a: a, v: v, b: b, e: e, files: newFiles(v.State), fails: newFailures(v, b)}
 }
 
 // each calls at for each block with what it weighs, and for those that may be

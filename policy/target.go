@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
+	"github.com/furlhq/furl/internal/rawjson"
 )
 
 // pathKeys are the arguments in which tools name a file, and targetKeys those in
@@ -111,22 +112,33 @@ func patched(text string) []string {
 
 // arguments decodes a call's arguments: an object, or one text.
 func arguments(raw json.RawMessage) (map[string]json.RawMessage, string) {
-	var args map[string]json.RawMessage
-	if json.Unmarshal(raw, &args) == nil {
-		return args, ""
+	r := rawjson.NewReader(raw)
+	if r.Kind() != '{' {
+		return nil, plain(raw)
 	}
-	return nil, plain(raw)
+	args := make(map[string]json.RawMessage)
+	for key := range r.Fields() {
+		args[string(key)] = r.Raw()
+	}
+	if r.End() != nil {
+		return nil, ""
+	}
+	return args, ""
 }
 
 // plain is a JSON string, or the strings of a list joined by spaces.
 func plain(raw json.RawMessage) string {
-	var s string
-	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	var list []string
-	if json.Unmarshal(raw, &list) == nil {
-		return strings.Join(list, " ")
+	r := rawjson.NewReader(raw)
+	switch r.Kind() {
+	case '"':
+		if s, ok := r.String(); ok && r.End() == nil {
+			return s
+		}
+	case '[':
+		var list []string
+		if json.Unmarshal(raw, &list) == nil {
+			return strings.Join(list, " ")
+		}
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -32,7 +33,9 @@ type session struct {
 	// pieces are the messages as recorded, by record.
 	pieces  []rendered
 	counter furl.Counter
-	recall  *recall.Index
+	// recall indexes the text of all messages, once a policy has hidden something
+	// that is used again.
+	recall func() *recall.Index
 	// summary is the average length of the recording's own summaries, in
 	// counted tokens.
 	summary int
@@ -113,9 +116,22 @@ func newSession(rec *transcript.Session, o *Options) *session {
 		codec:      wire.For(rec.Wire),
 		byExchange: make(map[furl.Seq]*request),
 		pieces:     make([]rendered, rec.Log.Len()+1),
-		recall:     new(recall.Index),
+		recall:     sync.OnceValue(func() *recall.Index { return indexOf(rec.Log) }),
 		counter:    o.counter(rec),
 	}
+}
+
+// indexOf indexes the text of all messages of a log.
+func indexOf(log *furl.Log) *recall.Index {
+	x := new(recall.Index)
+	for _, r := range log.Records(0) {
+		if m, ok := r.Body.(*furl.Message); ok {
+			for i := range m.Blocks {
+				x.Add(furl.Pos{Msg: r.Seq, Block: i}, slices.Collect(m.Blocks[i].Texts())...)
+			}
+		}
+	}
+	return x
 }
 
 // walker applies the records of a recording one by one.
@@ -144,9 +160,6 @@ func (w *walker) record(r furl.Record) error {
 		b.Measure(w.s.counter)
 		w.trackMessage(r.Seq, b)
 		w.size(b)
-		for i := range b.Blocks {
-			w.s.recall.Add(furl.Pos{Msg: r.Seq, Block: i}, slices.Collect(b.Blocks[i].Texts())...)
-		}
 		if err := w.s.asRecorded(r.Seq, b); err != nil {
 			return err
 		}

@@ -453,7 +453,7 @@ func (r *run) recallable(q *request, ref fidelity.Ref) bool {
 	hidden := func(p furl.Pos) bool {
 		return p.Msg < q.seq && r.now[p.Msg] != 0 && state.ShownBy(furl.Pos{Msg: r.now[p.Msg], Block: p.Block}) != 0
 	}
-	for _, hit := range r.s.recall.Search(ref.Name, 5, hidden) {
+	for _, hit := range r.s.recall().Search(ref.Name, 5, hidden) {
 		i, ok := state.Find(r.now[hit.Pos.Msg])
 		if ok && q.reply.Holds(ref, i, hit.Pos.Block) {
 			return true
