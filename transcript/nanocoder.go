@@ -34,15 +34,22 @@ func readNanocoder(in *input) ([]*Session, error) {
 		o := objectOf(rec)
 		model := o.str("model")
 		s := newScribe(in, wireOf(model, furl.FormatChat), model)
+		s.r.unflagged = true // exit codes, and the failures that tools report themselves
 		s.b.ID, s.b.Title, s.b.Project = o.str("id"), headline(o.str("title")), o.str("workingDirectory")
 		at := parseTime(o.str("createdAt"))
 		names := make(map[string]string) // of calls in the file, their wire ids
 		list := in.elements(rec, "messages")
 		for i, raw := range list {
 			var m struct {
-				Role      string          `json:"role"`
-				Content   json.RawMessage `json:"content"`
-				CallID    string          `json:"tool_call_id"`
+				Role    string          `json:"role"`
+				Content json.RawMessage `json:"content"`
+				CallID  string          `json:"tool_call_id"`
+				IsError bool            `json:"isError"`           // since 2026
+				Sent    json.RawMessage `json:"structuredContent"` // of a result, in place of content
+				Images  []struct {
+					Data string `json:"data"`
+					Mime string `json:"mediaType"`
+				} `json:"images"`
 				ToolCalls []struct {
 					ID       string `json:"id"`
 					Function struct {
@@ -63,6 +70,9 @@ func readNanocoder(in *input) ([]*Session, error) {
 			if text != "" {
 				pieces = append(pieces, words(text))
 			}
+			for _, img := range m.Images {
+				pieces = append(pieces, piece{kind: furl.KindImage, images: []picture{{mime: img.Mime, data: img.Data}}})
+			}
 			switch m.Role {
 			case "user":
 				s.user(at, line, pieces...)
@@ -82,7 +92,10 @@ func readNanocoder(in *input) ([]*Session, error) {
 				if !ok {
 					id = m.CallID
 				}
-				s.result(at, line, piece{kind: furl.KindResult, id: id, text: text})
+				if len(m.Sent) > 0 {
+					text = string(rawjson.Compact(nil, m.Sent))
+				}
+				s.result(at, line, piece{kind: furl.KindResult, id: id, text: text, failed: m.IsError})
 			default:
 				in.skip(line, "message %d: unknown role %q", i+1, m.Role)
 			}

@@ -19,6 +19,44 @@ func TestNanocoder(t *testing.T) {
 	checkRequests(t, s, true)
 }
 
+// A session of nanocoder 1.30.0: a call that nanocoder refused, a command that failed, and one that did not.
+func TestNanocoderFailed(t *testing.T) {
+	s := only(t, fixture(t, "nanocoder-failed.json"))
+	var failed []string
+	for _, m := range currentBranch(s) {
+		for _, b := range m.Blocks {
+			switch {
+			case b.Error:
+				failed = append(failed, "marked "+b.Text)
+			case b.ErrorText:
+				failed = append(failed, "by its text "+strings.SplitN(b.Text, "\n", 2)[0])
+			}
+		}
+	}
+	if got := strings.Join(failed, "|"); got != "marked \u2692 Validation failed: File \"missing.txt\" does not exist|by its text EXIT_CODE: 2" {
+		t.Errorf("failed: %q", got)
+	}
+	if got := contentsOf(s); got.requests != 4 || got.calls != 4 || s.Model != "gpt-5.1" || s.Project != "/home/user/project" {
+		t.Errorf("%d requests, %d calls, model %q, project %q", got.requests, got.calls, s.Model, s.Project)
+	}
+	checkRequests(t, s, true)
+}
+
+// Images of the user, and a structured result that is sent in place of its text.
+func TestNanocoderSent(t *testing.T) {
+	rec, err := Read("s.json", strings.NewReader(`{"id":"x","createdAt":"2026-11-29T09:10:20Z","lastAccessedAt":"","workingDirectory":"/w","model":"gpt-5.1","messages":[
+		{"role":"user","content":"Look.","images":[{"data":"aGk=","mediaType":"image/png"}]},
+		{"role":"assistant","content":"","tool_calls":[{"id":"call_1","function":{"name":"a","arguments":{}}}]},
+		{"role":"tool","tool_call_id":"call_1","content":"short","structuredContent":{"long": [1, 2]}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := currentBranch(rec.Sessions[0])
+	if got := contentsOf(rec.Sessions[0]); len(list) != 3 || got.images != 1 || list[2].Blocks[0].Text != `{"long":[1,2]}` {
+		t.Errorf("%d messages, %d images, result %q", len(list), got.images, list[len(list)-1].Blocks[0].Text)
+	}
+}
+
 func TestNanocoderBroken(t *testing.T) {
 	rec, err := Read("s.json", strings.NewReader(`{"id":"x","createdAt":"?","lastAccessedAt":"","workingDirectory":"","model":"claude-sonnet-4-5","messages":[{"role":"user","content":"Go."},7,{"role":"robot","content":"?"},{"role":"tool","tool_call_id":"gone","content":"x"},{"role":"assistant","content":"Yes."},{"role":"us`))
 	if err != nil {

@@ -229,3 +229,50 @@ func TestOpencodeDatabaseAgents(t *testing.T) {
 		checkRequests(t, s, true)
 	}
 }
+
+// A database of Kilo 7.7.9: a sub-agent, an image, failed calls, a compaction, a revert, and a fork. The usage is that of
+// the provider, whose requests were recorded.
+func TestKiloDatabase(t *testing.T) {
+	text, err := os.ReadFile("testdata/kilo.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "kilo.db")
+	newDatabase(t, path, string(text))
+	list := walked(t, path)
+	if len(list) != 2 || len(list[0].Sessions) != 2 || len(list[1].Sessions) != 1 {
+		t.Fatalf("%v, want a session with a sub-agent, and a fork", list)
+	}
+	main, helper, fork := list[0].Sessions[0], list[0].Sessions[1], list[1].Sessions[0]
+	if list[0].Agent != "Kilo" || helper.Parent != main.ID || main.Compactions != 1 || main.Title != "Looking around" || fork.Title != "Looking around (fork #1)" {
+		t.Errorf("agent %q, parent %q, %d compactions, titles %q and %q", list[0].Agent, helper.Parent, main.Compactions, main.Title, fork.Title)
+	}
+	for s, want := range map[*Session]contents{
+		main: {
+			asked:    []string{"First task: look around.", "Second task: read missing.txt", "Third task: spawn a helper", "Fourth task", "Last task"},
+			requests: 9, calls: 6, images: 1, error: 2, usage: furl.Usage{Input: 280, Output: 238, CacheRead: 133075, CacheWrite: 17362},
+		},
+		helper: {asked: []string{"Sub task: read notes.txt"}, requests: 1, usage: furl.Usage{Input: 56, Output: 11, CacheWrite: 13830}},
+		fork: {
+			asked:    []string{"First task: look around.", "Fork task"},
+			requests: 4, calls: 4, images: 1, error: 1, usage: furl.Usage{Input: 112, Output: 134, CacheRead: 49593, CacheWrite: 16677},
+		},
+	} {
+		got := contentsOf(s)
+		if strings.Join(got.asked, "|") != strings.Join(want.asked, "|") {
+			t.Errorf("%s: asked %q", s.Title, got.asked)
+		}
+		if got.requests != want.requests || got.calls != want.calls || got.images != want.images || got.error != want.error || got.usage != want.usage {
+			t.Errorf("%s: %+v, want %+v", s.Title, got, want)
+		}
+		if shown := strings.Join(contentsOf(s).shown, "|"); strings.Contains(shown, "Fourth") {
+			t.Errorf("%s: the current branch has %q, which was reverted", s.Title, shown)
+		}
+		checkRequests(t, s, true)
+	}
+	for r := range main.Log.State().Reductions() {
+		if want := (furl.Usage{Output: 12, CacheWrite: 1069}); r.Summary == nil || r.Summary.Usage != want {
+			t.Errorf("compaction %+v, want one that cost %+v", r.Summary, want)
+		}
+	}
+}

@@ -26,7 +26,7 @@ type Home struct {
 // CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_DATA_HOME, PI_CODING_AGENT_DIR,
 // GEMINI_CLI_HOME, QWEN_RUNTIME_DIR, QWEN_HOME, KIMI_CODE_HOME, CLINE_DIR,
 // CLINE_DATA_DIR, CLINE_SESSION_DATA_DIR, CONTINUE_GLOBAL_DIR, FACTORY_HOME_OVERRIDE,
-// COPILOT_HOME, NANOCODER_DATA_DIR, OPENCLAW_STATE_DIR and OPENCLAW_HOME, as those agents do.
+// COPILOT_HOME, NANOCODER_DATA_DIR, OPENCLAW_STATE_DIR, OPENCLAW_HOME, OPENCODE_DB and KILO_DB, as those agents do.
 func Homes() []Home {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -42,9 +42,9 @@ func Homes() []Home {
 	return []Home{
 		{"Claude Code", filepath.Join(dir("CLAUDE_CONFIG_DIR", ".claude"), "projects")},
 		{"Codex", filepath.Join(dir("CODEX_HOME", ".codex"), "sessions")},
-		{"opencode", filepath.Join(share, "opencode", "opencode*.db")},
+		{"opencode", databaseOf("OPENCODE_DB", filepath.Join(share, "opencode"), "opencode*.db")},
 		{"opencode", filepath.Join(share, "opencode", "storage")}, // before February 2026
-		{"Kilo", filepath.Join(share, "kilo", "kilo*.db")},
+		{"Kilo", databaseOf("KILO_DB", filepath.Join(share, "kilo"), "kilo*.db")},
 		{"pi", filepath.Join(dir("PI_CODING_AGENT_DIR", ".pi", "agent"), "sessions")},
 		{"Gemini CLI", filepath.Join(dir("GEMINI_CLI_HOME"), ".gemini", "tmp")},
 		{"Qwen Code", filepath.Join(qwenHome(home), "projects")},
@@ -74,6 +74,15 @@ func dataDir(home string) string {
 // qwenHome is the folder of Qwen Code's data.
 func qwenHome(home string) string {
 	return cmp.Or(os.Getenv("QWEN_RUNTIME_DIR"), os.Getenv("QWEN_HOME"), filepath.Join(home, ".qwen"))
+}
+
+// databaseOf is the database that a variable names, relative to a folder, or else a pattern for those in the folder.
+func databaseOf(variable, folder, pattern string) string {
+	name := os.Getenv(variable)
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(folder, cmp.Or(name, pattern))
 }
 
 // clineData is Cline's folder for data.
