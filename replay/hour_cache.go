@@ -50,7 +50,7 @@ func BasePolicy(name string) (base, suffixes string) {
 func (s *session) pauses() (n int) {
 	for i := 1; i < len(s.requests); i++ {
 		before, q := s.requests[i-1], s.requests[i]
-		if !before.at.IsZero() && !q.at.IsZero() && !q.long && s.canExtend(q) && keepalive.IsPause(&q.model, q.at.Sub(before.at)) {
+		if !q.again && !before.at.IsZero() && !q.at.IsZero() && !q.long && s.canExtend(q) && keepalive.IsPause(&q.model, q.at.Sub(before.at)) {
 			n++
 		}
 	}

@@ -25,7 +25,7 @@ func recordingNotes(sessions []*session, none []*run, o *Options) []string {
 	for i, s := range sessions {
 		for n, q := range s.requests {
 			u := q.ex.Usage
-			if u.Prompt() == 0 || !q.known {
+			if u.Prompt() == 0 || !q.known || q.again {
 				continue
 			}
 			u.Output = 0
@@ -38,6 +38,17 @@ func recordingNotes(sessions []*session, none []*run, o *Options) []string {
 		out = append(out, fmt.Sprintf("input cost: $%.2f with the recorded use of the cache, $%.2f with the simulated one", recorded, simulated))
 	}
 	return out
+}
+
+// addRepeatedNote says how many requests were counted once although several sessions have them.
+func (r *Report) addRepeatedNote() {
+	switch r.Repeated {
+	case 0:
+	case 1:
+		r.Notes = append(r.Notes, "1 request repeats one of another session and is counted there.")
+	default:
+		r.Notes = append(r.Notes, numbers.Count(r.Repeated, "request")+" repeat those of another session and are counted there.")
+	}
 }
 
 // unknown lists the models of sessions that are not in the catalogue.

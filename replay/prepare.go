@@ -58,6 +58,7 @@ type request struct {
 	model  furl.Model
 	known  bool // model is in the catalogue
 	long   bool // the client requests entries of one hour for the instructions
+	again  bool // it is counted in another session
 	ex     *furl.Exchange
 	output int        // of the reply, in the provider's tokens
 	passes CostSplit  // of the provider's other passes for the request, as recorded
@@ -315,7 +316,7 @@ func newMeter(m *furl.Model) *token.Meter {
 
 // request handles a recorded request, and finds what its reply reuses.
 func (w *walker) request(r furl.Record, ex *furl.Exchange) {
-	q := &request{seq: r.Seq, at: r.At, ex: ex, output: ex.Usage.Output, epoch: w.epoch}
+	q := &request{seq: r.Seq, at: r.At, ex: ex, output: ex.Usage.Output, epoch: w.epoch, again: w.rec.Repeated[r.Seq]}
 	q.model, q.known = w.o.model(ex.Model, w.rec)
 	for i, p := range ex.Passes {
 		if i == ex.Passes.Last() {

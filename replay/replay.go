@@ -28,6 +28,11 @@ func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts O
 	var models []string
 	pauses := 0
 	for rec := range recordings {
+		counted, repeated := requestsIn(rec)
+		report.Repeated += repeated
+		if counted == 0 && repeated > 0 && rec.Unreadable() == 0 {
+			continue // a copy; the report names what is damaged
+		}
 		r, err := replayOne(ctx, rec, o, len(report.Recordings))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", rec.File, err)
@@ -41,7 +46,21 @@ func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts O
 	report.addKeepAliveNote(o.KeepAlive)
 	report.addHourNote()
 	report.addPauseNote(pauses, o)
+	report.addRepeatedNote()
 	return report, nil
+}
+
+// requestsIn counts the requests of a recording, and those that are counted in another one.
+func requestsIn(rec *transcript.Recording) (counted, repeated int) {
+	for _, s := range rec.Sessions {
+		for _, r := range s.Log.Records(0) {
+			if _, ok := r.Body.(*furl.Exchange); ok && !s.Repeated[r.Seq] {
+				counted++
+			}
+		}
+		repeated += len(s.Repeated)
+	}
+	return counted, repeated
 }
 
 // replayOne replays a recording under every policy and window.
@@ -137,7 +156,7 @@ func describe(rec *transcript.Recording, sessions []*session) *RecordingReport {
 	for i, ts := range rec.Sessions {
 		out.Messages += ts.Messages
 		out.Compactions += ts.Compactions
-		out.Requests += len(sessions[i].requests)
+		out.Requests += len(sessions[i].requests) - len(ts.Repeated)
 		if out.Model == "" {
 			out.Model = ts.Model
 		}

@@ -13,6 +13,9 @@ import (
 type Report struct {
 	Recordings []RecordingReport `json:"recordings"`
 	Totals     []Result          `json:"totals"`
+	// Repeated is the number of requests that repeat those of another session and are not
+	// counted again (transcript.Session.Repeated).
+	Repeated int `json:"repeated_requests,omitempty"`
 	// Unknown lists the files of folders that are in unknown formats.
 	Unknown []string `json:"unknown_files,omitempty"`
 	// Notes qualify the numbers: models without prices, assumptions.

@@ -187,8 +187,24 @@ func (r *run) spans(spans []furl.Span) []furl.Span {
 	return out
 }
 
-// request plans, sends and measures one request.
+// request plans, sends and measures one request. One that is counted in another session only
+// changes what the policy and the cache know.
 func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
+	if !q.again {
+		return r.send(ctx, rec, q)
+	}
+	out, tools, points := r.out, r.tools, len(r.trail.Points)
+	err := r.send(ctx, rec, q)
+	r.out, r.tools, r.trail.Points = out, tools, r.trail.Points[:points]
+	if n := len(r.each); n > 0 {
+		r.each[n-1] = outcome{}
+	}
+	r.keepAlive.of = nil // the session continues elsewhere
+	return err
+}
+
+// send plans, sends and measures one request.
+func (r *run) send(ctx context.Context, rec furl.Record, q *request) error {
 	model := q.model
 	r.ping(q.at)
 	b := r.budget(q)

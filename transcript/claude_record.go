@@ -31,6 +31,7 @@ type claudeRecord struct {
 	uuid, parent, logical string
 	root                  bool // parentUuid is present and null
 	session, agent, cwd   string
+	forkOf                string // the session that this record was copied from
 	sidechain             bool
 	meta                  bool // from the client, not typed
 	summary               bool // of a compaction
@@ -67,6 +68,8 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 			r.logical, _ = rd.String()
 		case "sessionId", "session_id":
 			r.session, _ = rd.String()
+		case "forkedFrom":
+			r.forkOf = objectOf(rd.Raw()).str("sessionId")
 		case "agentId", "parent_tool_use_id":
 			if id, ok := rd.String(); ok {
 				r.agent = id

@@ -75,6 +75,9 @@ func (t *claudeThread) session(c *claudeReader) *Session {
 			messages++
 		}
 		b.Project = cmp.Or(b.Project, r.cwd)
+		if t.parent == "" {
+			b.ForkOf = cmp.Or(b.ForkOf, r.forkOf)
+		}
 		if title := c.titles[r.uuid]; title != "" && r.uuid != "" {
 			b.Title = title
 		}

@@ -121,10 +121,20 @@ func (c *codex) line(n int, at time.Time, typ string, payload []byte) {
 // ancestors after its own, a sub-agent that of its parent.
 func (c *codex) meta(p object) {
 	if c.b.ID != "" {
+		if id := p.str("id"); id != "" && len(c.loading) == 1 && len(c.b.entries) == 0 {
+			c.b.root = id
+			if c.b.ForkOf == "" && c.b.Parent == "" && id != c.b.ID {
+				c.b.ForkOf = id
+			}
+		}
 		return
 	}
 	c.b.ID, c.b.Project = p.str("id"), p.str("cwd")
+	c.b.root = c.b.ID
 	c.b.Parent = cmp.Or(p.object("source").object("subagent").object("thread_spawn").str("parent_thread_id"), p.str("parent_thread_id"))
+	if c.b.Parent == "" {
+		c.b.ForkOf = p.str("forked_from_id")
+	}
 	c.ownFrom = p.num("subagent_history_start_ordinal")
 	if text := p.object("base_instructions").str("text"); text != "" {
 		c.b.Preamble = append(c.b.Preamble, furl.Block{Kind: furl.KindText, Text: text})

@@ -50,6 +50,7 @@ func (c *codex) oldObject(o object, all []byte) {
 func (c *codex) oldHead(head object) time.Time {
 	if c.b.ID == "" {
 		c.b.ID = head.str("id")
+		c.b.root = c.b.ID
 		c.b.preamble(head.str("instructions"))
 	}
 	return parseTime(head.str("timestamp"))

@@ -99,7 +99,8 @@ type piEntry struct {
 	ParentID  *string `json:"parentId"`
 	Timestamp string  `json:"timestamp"`
 
-	Version int       `json:"version"` // of the header
+	Version int       `json:"version"`       // of the header
+	Parent  string    `json:"parentSession"` // of the header: a file
 	Cwd     string    `json:"cwd"`
 	Name    string    `json:"name"` // session_info
 	Message piMessage `json:"message"`
@@ -120,12 +121,30 @@ type piEntry struct {
 	AppendMode string          `json:"appendMode"` // "side": the conversation continues from the entry before it
 }
 
+// parentOf returns the id of the session in a file: what the file says if it is in the same folder,
+// else what its name, TIME_ID.jsonl, says.
+func (p *pi) parentOf(path string) string {
+	name := path[strings.LastIndexAny(path, `/\\`)+1:]
+	if name == "" {
+		return ""
+	}
+	for _, line := range splitLines(p.b.in.startOf(name)) {
+		if head := objectOf(line); head.str("type") == "session" && head.str("id") != "" {
+			return head.str("id")
+		}
+		break
+	}
+	_, id, _ := strings.Cut(strings.TrimSuffix(name, ".jsonl"), "_")
+	return id
+}
+
 func (p *pi) entry(i int, entries []piEntry) {
 	e := &entries[i]
 	at := parseTime(e.Timestamp)
 	if e.Type == "session" {
 		if p.b.ID == "" {
 			p.b.ID, p.b.Project, p.version = e.ID, e.Cwd, max(1, e.Version)
+			p.b.ForkOf = p.parentOf(e.Parent)
 		}
 		return
 	}

@@ -310,6 +310,28 @@ func (in *input) beside(name string) []byte {
 	return data
 }
 
+// startOf reads the first bytes of another file in the folder of this one; nil if it does not
+// exist or is not a regular file.
+func (in *input) startOf(name string) []byte {
+	if in.dir == "" {
+		return nil
+	}
+	path := filepath.Join(in.dir, name)
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, 4<<10))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
 // exists reports whether the folder of this file contains another file.
 func (in *input) exists(name string) bool {
 	if in.dir == "" {

@@ -48,6 +48,9 @@ type Session struct {
 	ID     string
 	Title  string
 	Parent string // for a sub-agent, the session that started it; otherwise ""
+	// ForkOf is the id of the session whose messages this one begins with, if
+	// the recording names it.
+	ForkOf string
 	// Project is the folder that the agent worked in, "" if not recorded.
 	Project string
 	Model   string // the last real model named; "" if unknown
@@ -72,6 +75,13 @@ type Session struct {
 	// Counts as recorded, before any repair. Messages counts the conversation
 	// records of the recording; several of them may form one message.
 	Messages, Calls, Results, Compactions int
+	// Repeated are the requests that are counted in another session, by the records of their
+	// exchanges. Readers do not set it: who reads several recordings compares their Replies.
+	Repeated map[furl.Seq]bool
+
+	// root is the session that the first records come from, if neither ids nor times
+	// identify replies.
+	root string
 }
 
 // Skip is one record of a file that could not be used.

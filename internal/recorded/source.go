@@ -69,6 +69,9 @@ func (s *Source) walk(in io.Reader) iter.Seq2[*transcript.Recording, error] {
 	}
 }
 
+// again reads a file a second time.
+func again(path string) (*transcript.Recording, error) { return new(transcript.Reader).ReadFile(path) }
+
 // Sources returns the recordings in the named files and folders. Without names,
 // they are the sessions of installed agents, or else the demo session.
 func Sources(in io.Reader, args []string) (*Source, error) {
@@ -87,7 +90,8 @@ func Sources(in io.Reader, args []string) (*Source, error) {
 	}
 	s.Recordings = func(yield func(*transcript.Recording) bool) {
 		found := false
-		for rec, err := range s.walk(in) {
+		var counted once
+		for rec, err := range ParentsFirst(s.walk(in), again) {
 			if unknown := (*transcript.UnknownFilesError)(nil); errors.As(err, &unknown) {
 				s.Unknown = append(s.Unknown, unknown.Files...)
 				continue
@@ -101,6 +105,7 @@ func Sources(in io.Reader, args []string) (*Source, error) {
 				s.filtered++
 				continue
 			}
+			counted.mark(rec)
 			if !yield(rec) {
 				return
 			}
