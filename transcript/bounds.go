@@ -88,9 +88,20 @@ func (in *input) countMessage(m *furl.Message) bool {
 	if in.messages++; in.messages > in.maxRecords && in.refused == nil {
 		in.refused = &TooManyRecordsError{in.name, in.maxRecords}
 	}
+	return in.useMemory(in.memoryOf(m))
+}
+
+// uncountMessage undoes countMessage.
+func (in *input) uncountMessage(m *furl.Message) {
+	in.messages--
+	in.memory -= in.memoryOf(m)
+}
+
+// memoryOf estimates the memory that a message takes.
+func (in *input) memoryOf(m *furl.Message) int64 {
 	per := int64(perByte)
 	if in.stream == nil {
 		per-- // its bytes are those of the file
 	}
-	return in.useMemory(perMessage + int64(len(m.Blocks))*perBlock + int64(m.Bytes())*per)
+	return perMessage + int64(len(m.Blocks))*perBlock + int64(m.Bytes())*per
 }

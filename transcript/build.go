@@ -39,6 +39,7 @@ type entry struct {
 	parent ref // the entry before it on its branch
 	msg    *furl.Message
 	ex     *furl.Exchange
+	body   func() []byte // of an exchange: makes the body of its request; nil if that was not recorded
 	cut    *compaction
 	mask   *masking
 	rewind bool     // continue from parent
@@ -131,6 +132,30 @@ func (b *builder) message(at time.Time, line int, m *furl.Message) ref {
 		}
 	}
 	return b.add(entry{at: at, line: line, msg: m})
+}
+
+// rawOrEmpty is raw for messages as they were sent, which may have no content.
+func (b *builder) rawOrEmpty(at time.Time, line int, raw []byte) {
+	m, err := b.codec.DecodeMessage(raw)
+	if err == nil && len(m.Blocks) == 0 && b.in.countMessage(m) {
+		b.add(entry{at: at, line: line, msg: m})
+		return
+	}
+	b.raw(at, line, raw)
+}
+
+// uncount undoes the counting of a message that is taken out again.
+func (b *builder) uncount(m *furl.Message) {
+	b.in.uncountMessage(m)
+	b.Messages--
+	for i := range m.Blocks {
+		switch m.Blocks[i].Kind {
+		case furl.KindCall:
+			b.Calls--
+		case furl.KindResult:
+			b.Results--
+		}
+	}
 }
 
 // reply announces that the next message is the model's answer to everything

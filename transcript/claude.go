@@ -52,6 +52,7 @@ type claudeReader struct {
 	hasOwnFile map[string]bool            // whether an agent has its own file
 	queued     map[string][]*claudeRecord // text typed while the agent worked, by session
 	newest     *claudeThread              // main thread of the newest message
+	requests   *claudeRequests
 }
 
 func readClaude(in *input) ([]*Session, error) {
@@ -64,6 +65,7 @@ func readClaude(in *input) ([]*Session, error) {
 		titled:     make(map[string]string),
 		hasOwnFile: make(map[string]bool),
 		queued:     make(map[string][]*claudeRecord),
+		requests:   newClaudeRequests(),
 	}
 	for line, raw := range in.records() {
 		if r := c.parse(line, raw); r != nil && in.useMemory(perLine+r.size()) {
@@ -73,6 +75,7 @@ func readClaude(in *input) ([]*Session, error) {
 	if in.refused != nil {
 		return nil, in.refused
 	}
+	c.requests.follow()
 	c.join()
 	var sessions []*Session
 	for _, t := range c.threads {

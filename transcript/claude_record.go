@@ -42,6 +42,8 @@ type claudeRecord struct {
 	blocks                []part
 
 	text, leaf, op string
+	rendered       string // of an attachment: its text as it was sent, if recorded
+	request        string // of a reply: the id of its request's record
 	boundary       object // metadata of a compaction
 }
 
@@ -50,7 +52,7 @@ type claudeRecord struct {
 func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 	r := &claudeRecord{line: line}
 	var typ, subtype string
-	var message, attachment, data []byte
+	var message, attachment, rendered, data []byte
 	var o object
 	rd := rawjson.NewReader(raw)
 	for key := range rd.Fields() {
@@ -74,6 +76,8 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 			if id, ok := rd.String(); ok {
 				r.agent = id
 			}
+		case "requestRef":
+			r.request, _ = rd.String()
 		case "cwd":
 			r.cwd, _ = rd.String()
 		case "isSidechain":
@@ -92,6 +96,8 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 			message = bytes.Clone(rd.Raw())
 		case "attachment":
 			attachment = rd.Raw()
+		case "rendered":
+			rendered = rd.Raw()
 		case "data":
 			data = rd.Raw()
 		case "compactMetadata", "microcompactMetadata", "compact_metadata":
@@ -107,9 +113,18 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 	case "user", "assistant":
 		if r.message(c, typ, message) {
 			r.kind = claudeMessage
+			c.requests.noted = append(c.requests.noted, r)
 		}
+	case "api-request", "api-request-shape", "api-request-blob":
+		kept, ok := c.requests.read(line, typ, objectOf(raw))
+		if !ok {
+			c.in.skip(line, "%s record that lacks a field, does not have the hash that it gives, or builds on a request that is not before it", typ)
+		}
+		c.in.useMemory(kept)
+		return nil
 	case "attachment":
-		if r.text = attached(objectOf(attachment)); r.text != "" {
+		r.text, r.rendered = attached(objectOf(attachment)), renderedText(rendered)
+		if r.text != "" || r.rendered != "" {
 			r.kind = claudeExtra
 		}
 	case "system":
@@ -145,7 +160,7 @@ func (r *claudeRecord) size() (n int64) {
 	for i := range r.blocks {
 		n += int64(len(r.blocks[i].raw))
 	}
-	return n + int64(len(r.text))
+	return n + int64(len(r.text)+len(r.rendered))
 }
 
 // usable reports whether the record has content.
@@ -256,6 +271,18 @@ func attached(a object) string {
 		return textOf(a["content"])
 	}
 	return ""
+}
+
+// renderedText returns the text of an attachment as it was sent. The client may join it with others
+// into a system message, without the tags around it.
+func renderedText(rendered []byte) string {
+	var texts []string
+	for _, m := range rawjson.Elements(rendered) {
+		if text := textOf(objectOf(m)["content"]); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n")
 }
 
 // textOf returns the text of a string, of a list of strings, or of a list of

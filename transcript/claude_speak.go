@@ -13,6 +13,8 @@ import (
 type claudeSpeaker struct {
 	*builder
 	path []*claudeNode // the current branch
+	sent *claudeSent
+	held []*claudeNode // since the last reply, whose bytes a request may need
 }
 
 // say adds a node; a reply is followed immediately by the results of its
@@ -30,14 +32,20 @@ func (s *claudeSpeaker) say(n *claudeNode) {
 	case claudeCleared:
 		s.clear(r.at, r.line, stringsOf(r.boundary["compactedToolIds"]), "[Old tool result content cleared]")
 	default:
-		if r.text != "" {
-			s.blocks(r.at, r.line, furl.RoleUser, furl.Block{Kind: furl.KindText, Text: r.text})
+		if text := cmp.Or(r.rendered, r.text); text != "" {
+			s.blocks(r.at, r.line, furl.RoleUser, furl.Block{Kind: furl.KindText, Text: text})
 		} else if raw := spliced("user", r.blocks); raw != nil {
 			s.raw(r.at, r.line, raw)
 		}
 	}
 	s.appendToPath(n)
-	s.release(n)
+	s.held = append(s.held, n)
+	if n.kind == claudeReply || len(s.sent.byID) == 0 {
+		for _, n := range s.held {
+			s.release(n)
+		}
+		s.held = s.held[:0]
+	}
 	if n.results != nil {
 		s.say(n.results)
 	}
@@ -149,9 +157,31 @@ func (s *claudeSpeaker) reply(n *claudeNode) {
 		return
 	}
 	if ex.Model != claudeSynthetic {
-		s.builder.reply(first.at, ex)
+		s.request(n, ex)
 	}
-	s.raw(last.at, first.line, raw)
+	if s.raw(last.at, first.line, raw) != 0 {
+		s.replied()
+	}
+}
+
+// request adds the request of a reply, as it was recorded if it was.
+func (s *claudeSpeaker) request(n *claudeNode, ex furl.Exchange) {
+	r := s.asSent(n)
+	if r == nil {
+		s.builder.reply(n.records[0].at, ex)
+		return
+	}
+	shape := s.sent.shapes[r.shape]
+	if shape != nil {
+		ex.Preamble = shape.digest
+		s.Preamble = slices.DeleteFunc(slices.Clone(shape.preamble), func(t furl.Block) bool { return t.Deferred })
+	}
+	s.builder.reply(n.records[0].at, ex)
+	e := &s.entries[s.last-1]
+	e.body = s.bodyOf(r)
+	if !r.at.IsZero() {
+		e.at = r.at
+	}
 }
 
 // results adds the results of a reply's calls as one message, in the order of

@@ -87,11 +87,14 @@ func (t *claudeThread) session(c *claudeReader) *Session {
 		}
 	}
 	b.Title = cmp.Or(c.named[t.id], c.titled[t.id], b.Title)
-	s := claudeSpeaker{builder: b}
+	s := claudeSpeaker{builder: b, sent: newClaudeSent(c.requests)}
 	for _, n := range t.nodes {
 		s.say(n)
 	}
 	s.checkWindows()
+	if s.sent.unknown > 0 {
+		c.in.note("estimated parts of %s that Claude Code has recorded: the file does not have all messages", plural(s.sent.unknown, "request"))
+	}
 	session := b.finish()
 	session.Messages = messages
 	return session

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rebuild"
 )
 
 // maxRewinds bounds the branches of one session, and maxFolded the entries
@@ -20,7 +21,7 @@ const (
 // be used afterwards.
 func (b *builder) finish() *Session {
 	b.prune()
-	f := finisher{builder: b, pairing: pairing{answered: make(map[string]bool)}, thought: make(map[string]bool)}
+	f := finisher{builder: b, pairing: pairing{answered: make(map[string]bool)}, thought: make(map[string]bool), kept: make(map[furl.Digest]bool)}
 	for from := 0; from < len(b.entries); {
 		to := from + 1
 		for to < len(b.entries) && !b.entries[to].rewind {
@@ -82,8 +83,10 @@ type finisher struct {
 	// reasoning on the path.
 	thinking []*entry
 	thought  map[string]bool
-	cuts     int // reductions so far
-	seen     int // units examined for them
+	kept     map[furl.Digest]bool // the session's contents
+	lists    *rebuild.Lists       // of the newest request whose body is described
+	cuts     int                  // reductions so far
+	seen     int                  // units examined for them
 }
 
 // branch appends a run of entries up to the next rewind; first is the ref of
@@ -183,7 +186,7 @@ func (f *finisher) message(e *entry) {
 	e.msg = m
 	f.ensureUserFirst(e)
 	if f.sent != nil && m.Role == furl.RoleAssistant {
-		f.append(f.sent, f.sent.ex)
+		f.request(f.sent)
 		f.sent = nil
 	}
 	f.endRequest()
@@ -250,9 +253,26 @@ func (f *finisher) addUserText(e *entry, words string) {
 func (f *finisher) endRequest() {
 	if f.sent != nil && f.sent.ex.Usage.Prompt() > 0 && f.Log.State().Len() > 0 {
 		f.separateReplies(f.sent)
-		f.append(f.sent, f.sent.ex)
+		f.request(f.sent)
 	}
 	f.sent = nil
+}
+
+// request appends an exchange, with a description of its request's body if the Reader asks for it.
+func (f *finisher) request(e *entry) {
+	if f.in.bodies && e.body != nil {
+		if parts := rebuild.Cut(e.body(), "messages", nil, nil); parts != nil {
+			var contents [][]byte
+			e.ex.Request, contents, f.lists = rebuild.Describe(f.Log.Records(0), furl.Seq(f.Log.Len()+1), f.lists, parts, nil)
+			for _, c := range contents {
+				if d := furl.DigestOf(c); !f.kept[d] {
+					f.kept[d] = true
+					f.Contents = append(f.Contents, c)
+				}
+			}
+		}
+	}
+	f.append(e, e.ex)
 }
 
 func (f *finisher) append(e *entry, body furl.Body) bool {

@@ -37,6 +37,9 @@ type Reader struct {
 	// sizes in the log are zero. Sessions in the furl format keep their
 	// recorded sizes.
 	Counter furl.Counter
+	// Bodies has the bodies of recorded requests described (furl.Exchange.Request,
+	// Session.Contents). It takes time for each request.
+	Bodies bool
 	// Skip, if set, is called by Walk with the path of each file in a folder
 	// before it is read. Files for which it returns true are passed over.
 	// It is not asked about sessions that a folder stores in many files, and about databases.
@@ -127,7 +130,7 @@ func (rd *Reader) ReadFile(path string) (*Recording, error) {
 
 func (rd *Reader) input(name, dir string) *input {
 	return &input{
-		dir: dir, maxLine: cmp.Or(max(rd.MaxLine, 0), defaultMaxLine), counter: rd.Counter,
+		dir: dir, maxLine: cmp.Or(max(rd.MaxLine, 0), defaultMaxLine), counter: rd.Counter, bodies: rd.Bodies,
 		bounds: bounds{cmp.Or(max(rd.MaxRecords, 0), defaultMaxRecords), cmp.Or(max(rd.MaxMemory, 0), defaultMaxMemory)},
 		name:   name, limit: rd.limit(),
 	}
@@ -235,6 +238,7 @@ type input struct {
 	another func(path string, f func(*input)) error // reads another file of the same format
 	maxLine int
 	counter furl.Counter
+	bodies  bool
 	rec     *Recording
 
 	bounds

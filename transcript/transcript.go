@@ -70,7 +70,8 @@ type Session struct {
 	// furl.Import. For files in the furl format it is the log as exported.
 	Log *furl.Log
 	// Contents are the bytes to which the log's records refer by digest
-	// (storage.Batch.Contents). Only files in the furl format have them.
+	// (storage.Batch.Contents). Files in the furl format have them, and with Reader.Bodies those whose
+	// agent records its requests.
 	Contents [][]byte
 	// Counts as recorded, before any repair. Messages counts the conversation
 	// records of the recording; several of them may form one message.

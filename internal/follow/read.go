@@ -48,7 +48,7 @@ func (f *Follower) readWhole(ctx context.Context, c candidate, held bool) error 
 	if !c.folder && binary(c.path) {
 		return nil
 	}
-	reader := transcript.Reader{Counter: f.o.Counter}
+	reader := transcript.Reader{Counter: f.o.Counter, Bodies: true}
 	path := c.path
 	for rec, err := range reader.Walk(path) {
 		if ctx.Err() != nil {
@@ -249,7 +249,7 @@ func (f *Follower) parseEnd(path string, from, size int64) *transcript.Session {
 	tail = tail[:n]
 	tail = tail[bytes.IndexByte(tail, '\n')+1:]
 	tail = tail[:bytes.LastIndexByte(tail, '\n')+1]
-	reader := transcript.Reader{Counter: f.o.Counter}
+	reader := transcript.Reader{Counter: f.o.Counter, Bodies: true}
 	rec, err := reader.Read(path, bytes.NewReader(slices.Concat(head, tail)))
 	if err != nil || len(rec.Sessions) != 1 {
 		return nil

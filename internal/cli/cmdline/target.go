@@ -202,7 +202,7 @@ func (f *StoreFlags) openRecording(cmd *cobra.Command, name, within string) (*Ta
 // ReadRecording reads a file, or standard input for "-".
 func ReadRecording(cmd *cobra.Command, name string) (*transcript.Recording, error) {
 	membudget.SoftLimit(membudget.CommandMemory)
-	reader := transcript.Reader{Counter: token.O200k()}
+	reader := transcript.Reader{Counter: token.O200k(), Bodies: true}
 	if name == "-" {
 		return reader.Read(recorded.Stdin, cmd.InOrStdin())
 	}

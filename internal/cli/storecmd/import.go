@@ -76,7 +76,7 @@ func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, again, d
 	var done []recorded.Imported
 	var damage []string // a line for each damaged file
 	files, unreadable := 0, 0
-	reader := transcript.Reader{Counter: token.O200k()}
+	reader := transcript.Reader{Counter: token.O200k(), Bodies: true}
 	for rec, err := range reader.Walk(paths...) {
 		if ctx.Err() != nil {
 			return ctx.Err()

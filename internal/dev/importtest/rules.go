@@ -43,7 +43,7 @@ var rules = map[string]rule{
 	"protocol":          {imports: []string{"."}, stdlibOnly: true, pure: true},
 	"wire/anthropic":    {imports: []string{".", "protocol", "internal/rawjson", "internal/imagesize", "internal/sse"}, pure: true},
 	"wire/openai":       {imports: []string{".", "protocol", "internal/rawjson", "internal/imagesize", "internal/sse", "internal/lazyregexp"}, pure: true},
-	"transcript":        {imports: []string{".", "protocol", "storage", "record", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/readable", "internal/lazyregexp"}, offline: true},
+	"transcript":        {imports: []string{".", "protocol", "storage", "record", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/readable", "internal/rebuild", "internal/lazyregexp"}, offline: true},
 
 	// The wire formats together, for all packages that handle any format:
 	// nothing above compares formats.
