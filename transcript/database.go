@@ -40,7 +40,7 @@ type sessionDatabase interface {
 // storedSession is a session of a database.
 type storedSession struct{ id, parent string }
 
-var databaseKinds = []databaseKind{opencodeDatabase, openclawDatabase}
+var databaseKinds = []databaseKind{opencodeDatabase, openclawDatabase, crushDatabase}
 
 // isDatabase reports whether a file is a SQLite database.
 func isDatabase(path string) bool {

@@ -37,6 +37,7 @@ var formats = []*format{
 	nanocoderBeside,
 	{name: "code-assistant", agent: "code-assistant", detect: isCodeAssistant, read: readCodeAssistant},
 	codeAssistantBeside,
+	crush,
 	{name: "swe-agent", agent: "SWE-agent", detect: isSWEAgent, read: readSWEAgent},
 	{name: "mini-swe-agent", agent: "mini-swe-agent", detect: isMiniSWE, read: readMiniSWE},
 	{name: "tau2-bench", detect: isTau2, read: readTau2},

@@ -72,7 +72,7 @@ func (e *UnknownFormatError) Error() string {
 		return e.Name + ": empty file"
 	}
 	if e.Database {
-		return e.Name + ": unknown SQLite database: furl reads those of opencode, Kilo and OpenClaw, from their files"
+		return e.Name + ": unknown SQLite database: furl reads those of opencode, Kilo, OpenClaw and Crush, from their files"
 	}
 	if len(e.near) > 0 {
 		return fmt.Sprintf("%s: unknown recording format; it resembles %s", e.Name, strings.Join(e.near, " and "))

@@ -41,7 +41,7 @@ var rooBeside = &format{
 		case p.is('['):
 			return o.has("ts", "type") && (o.has("say") || o.has("ask"))
 		case p.is('{'):
-			return o.has("files_in_context") || o.has("task", "tokensIn", "tokensOut")
+			return o.has("files_in_context") || o.has("task", "tokensIn", "tokensOut") || firstIn(o["entries"]).has("task", "tokensIn", "tokensOut")
 		}
 		return false
 	},
@@ -89,8 +89,10 @@ type rooMessage struct {
 	summary string // the condenseId of a summary
 	marker  string // the truncationId of a marker
 	parents [2]string
-	unsent  bool // a marker that was never sent
-	copies  bool // a marker that is a changed copy of the message before it
+	model   string
+	usage   *furl.Usage // of the request, since late 2025 in Cline
+	unsent  bool        // a marker that was never sent
+	copies  bool        // a marker that is a changed copy of the message before it
 
 	cut *rooCut // the reduction that shows it
 	ref ref
@@ -140,7 +142,9 @@ func readRoo(in *input) ([]*Session, error) {
 		b.ID = filepath.Base(in.dir)
 	}
 	b.Title = events.title
-	sayRoo(b, msgs, order(cuts))
+	describeRoo(in, b)
+	events.assign(msgs)
+	sayRoo(b, msgs, order(cuts), events.failed)
 	return []*Session{b.finish()}, nil
 }
 
@@ -164,7 +168,30 @@ func readRooMessage(in *input, index int, raw []byte) (rooMessage, bool) {
 		m.copies = o.flag(rooCopy)
 	}
 	m.parents = [2]string{o.str("condenseParent"), o.str("truncationParent")}
+	m.model = o.object("modelInfo").str("modelId")
+	if tokens := o.object("metrics").object("tokens"); tokens.has("prompt", "completion") {
+		cached := max(0, min(tokens.num("cached"), tokens.num("prompt")))
+		m.usage = &furl.Usage{Input: tokens.num("prompt") - cached, CacheRead: cached, Output: tokens.num("completion")}
+	}
 	return m, true
+}
+
+// rooAgents are the agents whose extension has a name, which is also that of its folder.
+var rooAgents = map[string]string{
+	"saoudrizwan.claude-dev":       "Cline",
+	"zoocodeorganization.zoo-code": "Zoo Code",
+}
+
+// describeRoo takes from the folder whose task it is, and from the file beside it what it was about.
+func describeRoo(in *input, b *builder) {
+	if in.dir == "" {
+		return
+	}
+	extension := filepath.Base(filepath.Dir(filepath.Dir(in.dir))) // EXTENSION/tasks/ID
+	in.rec.Agent = cmp.Or(rooAgents[extension], in.rec.Agent)
+	about := objectOf(in.beside("history_item.json"))
+	b.Title = cmp.Or(b.Title, headline(about.str("task")))
+	b.Project, b.Parent = about.str("workspace"), about.str("parentTaskId")
 }
 
 // sendable reports whether Anthropic knows a type of content block. Roo Code
@@ -183,8 +210,58 @@ func rooTime(raw []byte) time.Time {
 
 // rooEvents is what only ui_messages.json contains.
 type rooEvents struct {
-	title string
-	cuts  map[string]object // by condenseId or truncationId, with ts
+	title    string
+	cuts     map[string]object // by condenseId or truncationId, with ts
+	requests []rooRequest
+	failed   map[int][]rooRequest // by the index of the reply after them
+}
+
+// rooRequest is a request with what it used.
+type rooRequest struct {
+	at    time.Time
+	usage furl.Usage
+}
+
+// rooSpent reads the text of an api_req_started. The input includes the cache in newer versions; in older ones
+// not, which shows if it is less.
+func rooSpent(said object) (u furl.Usage, ok bool) {
+	o := objectOf([]byte(said.str("text")))
+	u = furl.Usage{Input: o.num("tokensIn"), CacheRead: o.num("cacheReads"), CacheWrite: o.num("cacheWrites"), Output: o.num("tokensOut")}
+	if cached := u.CacheRead + u.CacheWrite; u.Input >= cached {
+		u.Input -= cached
+	}
+	return u, u != furl.Usage{} && u.Input >= 0 && u.CacheRead >= 0 && u.CacheWrite >= 0 && u.Output >= 0
+}
+
+// assign gives replies the usage of their requests: the last one sent before the reply was complete. Those before it
+// failed. Without times, each reply has one if the numbers are equal.
+func (ev *rooEvents) assign(msgs []rooMessage) {
+	ev.failed = make(map[int][]rooRequest)
+	var replies []int
+	timed := true
+	for i := range msgs {
+		if msgs[i].role == "assistant" && msgs[i].summary == "" && msgs[i].marker == "" {
+			replies = append(replies, i)
+			timed = timed && !msgs[i].at.IsZero()
+		}
+	}
+	list := ev.requests
+	if !timed && len(list) != len(replies) {
+		return
+	}
+	for _, i := range replies {
+		m, n := &msgs[i], 0
+		for n < len(list) && (timed && !list[n].at.After(m.at) || !timed && n == 0) {
+			n++
+		}
+		if n > 0 {
+			if m.usage == nil {
+				m.usage = &list[n-1].usage
+			}
+			ev.failed[i] = list[:n-1]
+			list = list[n:]
+		}
+	}
 }
 
 func readRooEvents(in *input) rooEvents {
@@ -205,6 +282,11 @@ func readRooEvents(in *input) rooEvents {
 		case "text", "task":
 			if ev.title == "" {
 				ev.title = headline(o.str("text"))
+			}
+			continue
+		case "api_req_started":
+			if u, ok := rooSpent(o); ok {
+				ev.requests = append(ev.requests, rooRequest{rooTime(o["ts"]), u})
 			}
 			continue
 		case "condense_context":
@@ -394,8 +476,8 @@ func order(cuts []*rooCut) (sorted []*rooCut) {
 }
 
 // sayRoo adds the messages, and each reduction at the position where it was
-// made.
-func sayRoo(b *builder, msgs []rooMessage, cuts []*rooCut) {
+// made. Requests that failed are on branches of their own.
+func sayRoo(b *builder, msgs []rooMessage, cuts []*rooCut, failed map[int][]rooRequest) {
 	model := ""
 	for i := range msgs {
 		m := &msgs[i]
@@ -404,7 +486,16 @@ func sayRoo(b *builder, msgs []rooMessage, cuts []*rooCut) {
 		}
 		if raw := spliced(m.role, m.parts); m.cut == nil && !m.unsent && raw != nil {
 			if m.role == "assistant" {
-				b.reply(m.at, furl.Exchange{Model: model})
+				model := cmp.Or(m.model, model)
+				from := b.last
+				for _, r := range failed[i] {
+					b.reply(r.at, furl.Exchange{Model: model, Usage: r.usage})
+					b.rewind(r.at, from)
+				}
+				ex := b.reply(m.at, furl.Exchange{Model: model})
+				if m.usage != nil {
+					ex.Usage = *m.usage
+				}
 			}
 			m.ref = b.raw(m.at, 0, raw)
 		}

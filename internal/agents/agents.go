@@ -4,6 +4,7 @@ package agents
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,7 +27,7 @@ type Home struct {
 // CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_DATA_HOME, PI_CODING_AGENT_DIR,
 // GEMINI_CLI_HOME, QWEN_RUNTIME_DIR, QWEN_HOME, KIMI_CODE_HOME, CLINE_DIR,
 // CLINE_DATA_DIR, CLINE_SESSION_DATA_DIR, CONTINUE_GLOBAL_DIR, FACTORY_HOME_OVERRIDE,
-// COPILOT_HOME, NANOCODER_DATA_DIR, OPENCLAW_STATE_DIR, OPENCLAW_HOME, OPENCODE_DB and KILO_DB, as those agents do.
+// COPILOT_HOME, NANOCODER_DATA_DIR, OPENCLAW_STATE_DIR, OPENCLAW_HOME, OPENCODE_DB, KILO_DB and CRUSH_GLOBAL_DATA, as those agents do.
 func Homes() []Home {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -39,7 +40,7 @@ func Homes() []Home {
 		return filepath.Join(append([]string{home}, fallback...)...)
 	}
 	share := dir("XDG_DATA_HOME", ".local", "share")
-	return []Home{
+	list := []Home{
 		{"Claude Code", filepath.Join(dir("CLAUDE_CONFIG_DIR", ".claude"), "projects")},
 		{"Codex", filepath.Join(dir("CODEX_HOME", ".codex"), "sessions")},
 		{"opencode", databaseOf("OPENCODE_DB", filepath.Join(share, "opencode"), "opencode*.db")},
@@ -58,6 +59,57 @@ func Homes() []Home {
 		{"OpenClaw", filepath.Join(openclawState(home), "agents", "*", "sessions")}, // before the database, and archives
 		{"code-assistant", filepath.Join(dataDir(home), "code-assistant", "sessions")},
 	}
+	for _, path := range crushDatabases(home) {
+		list = append(list, Home{"Crush", path})
+	}
+	for _, extension := range []struct{ agent, folder string }{
+		{"Cline", "saoudrizwan.claude-dev"}, // until 2026
+		{"Roo Code", "rooveterinaryinc.roo-cline"},
+		{"Zoo Code", "zoocodeorganization.zoo-code"},
+	} {
+		for _, editor := range editors(home) {
+			list = append(list, Home{extension.agent, filepath.Join(editor, "User", "globalStorage", extension.folder, "tasks")})
+		}
+	}
+	return list
+}
+
+// crushDatabases are those of the projects that Crush lists, or else that of the current folder.
+func crushDatabases(home string) (list []string) {
+	data := os.Getenv("CRUSH_GLOBAL_DATA")
+	if data == "" && runtime.GOOS == "windows" {
+		data = filepath.Join(cmp.Or(os.Getenv("LOCALAPPDATA"), filepath.Join(home, "AppData", "Local")), "crush")
+	}
+	if data == "" {
+		data = filepath.Join(cmp.Or(os.Getenv("XDG_DATA_HOME"), filepath.Join(home, ".local", "share")), "crush")
+	}
+	var known struct {
+		Projects []struct {
+			Folder string `json:"data_dir"`
+		} `json:"projects"`
+	}
+	if text, err := os.ReadFile(filepath.Join(data, "projects.json")); err == nil {
+		_ = json.Unmarshal(text, &known) // without it, only the current folder is known
+	}
+	for _, p := range known.Projects {
+		if filepath.IsAbs(p.Folder) && !strings.Contains(p.Folder, "*") {
+			list = append(list, filepath.Join(p.Folder, "crush.db"))
+		}
+	}
+	if wd, err := os.Getwd(); err == nil && len(list) == 0 && !strings.Contains(wd, "*") {
+		list = append(list, filepath.Join(wd, ".crush", "crush.db"))
+	}
+	return list
+}
+
+// editors are patterns for the folders in which VS Code, and the editors that were derived from it, keep the data
+// of extensions: on this machine, and as the server of an editor on another.
+func editors(home string) []string {
+	data := cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		data = dataDir(home)
+	}
+	return []string{filepath.Join(data, "*"), filepath.Join(home, ".*-server*", "data")}
 }
 
 // dataDir is the folder in which programs keep their data.

@@ -1,6 +1,7 @@
 package agents_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -85,7 +86,8 @@ func TestPlaces(t *testing.T) {
 	t.Setenv("USERPROFILE", home)
 	t.Setenv("XDG_DATA_HOME", "")
 	want := []string{".claude/projects", ".local/share/opencode/opencode-dev.db", ".local/share/opencode/opencode.db",
-		".openclaw/agents/main/agent/openclaw-agent.sqlite", ".openclaw-work/agents/a/agent/openclaw-agent.sqlite"}
+		".openclaw/agents/main/agent/openclaw-agent.sqlite", ".openclaw-work/agents/a/agent/openclaw-agent.sqlite",
+		"project/.crush/crush.db", ".vscode-server/data/User/globalStorage/zoocodeorganization.zoo-code/tasks"}
 	for i, name := range want {
 		want[i] = filepath.Join(home, filepath.FromSlash(name))
 		if filepath.Ext(name) == "" {
@@ -102,6 +104,20 @@ func TestPlaces(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+	crush := filepath.Join(home, "crush")
+	t.Setenv("CRUSH_GLOBAL_DATA", crush)
+	projects, err := json.Marshal(map[string]any{"projects": []any{
+		map[string]string{"path": filepath.Join(home, "project"), "data_dir": filepath.Join(home, "project", ".crush")},
+		map[string]string{"path": filepath.Join(home, "gone"), "data_dir": filepath.Join(home, "gone", ".crush")}, map[string]string{"data_dir": "relative"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(crush, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(crush, "projects.json"), projects, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if got := agents.Places(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
