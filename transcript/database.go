@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite" // also the driver "sqlite"
 )
 
 // Some agents store all sessions in one SQLite database, which they write while furl reads it. This
@@ -68,6 +68,7 @@ func (rd *Reader) walkDatabase(path string, yield func(*Recording, error) bool) 
 	if err != nil {
 		return yield(nil, databaseError(path, err))
 	}
+	said := ""
 	for _, tree := range treesOf(list) {
 		rec := &Recording{File: path, Agent: kind.agent(path)}
 		for _, stored := range tree {
@@ -76,7 +77,10 @@ func (rd *Reader) walkDatabase(path string, yield func(*Recording, error) bool) 
 			}
 		}
 		if err != nil {
-			rec = nil
+			if rec = nil; err.Error() == said { // a table that is missing, for one, is so for each session
+				continue
+			}
+			said = err.Error()
 		}
 		if !yield(rec, err) {
 			return false
@@ -157,7 +161,9 @@ func openDatabase(ctx context.Context, path string) (*sql.DB, *databaseKind, err
 		if _, unknown := errors.AsType[*UnknownFormatError](err); unknown {
 			return nil, nil, err
 		}
-		first = cmp.Or(first, err)
+		if first = cmp.Or(first, err); sqliteCode(err) == sqliteBusy {
+			break // what is in the file is not complete
+		}
 	}
 	return nil, nil, databaseError(path, first)
 }
@@ -190,9 +196,37 @@ func kindOf(ctx context.Context, db *sql.DB, path string) (*databaseKind, error)
 	return nil, &UnknownFormatError{Name: path, Database: true}
 }
 
-// databaseError says of which database an error is.
+// Result codes of SQLite, see https://sqlite.org/rescode.html.
+const (
+	sqliteError       = 1
+	sqliteBusy        = 5
+	sqliteCorrupt     = 11
+	sqliteCannotOpen  = 14
+	sqliteNotDatabase = 26
+)
+
+// sqliteCode returns the result code of an error of SQLite, 0 for others.
+func sqliteCode(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff // without what an extended code adds
+	}
+	return 0
+}
+
+// databaseError says which database cannot be read, and why.
 func databaseError(path string, err error) error {
-	return fmt.Errorf("read database %s: %w", path, err)
+	why := ""
+	switch sqliteCode(err) {
+	case sqliteError:
+		why = "its tables are not those that furl knows; perhaps the agent is newer: "
+	case sqliteBusy:
+		why = "another program locks it; try again later: "
+	case sqliteCorrupt, sqliteNotDatabase:
+		why = "the file is damaged: "
+	case sqliteCannotOpen:
+		why = "it cannot be opened; check its permissions: "
+	}
+	return fmt.Errorf("read database %s: %s%w", path, why, err)
 }
 
 // texts returns the texts that a query selects.

@@ -171,6 +171,67 @@ func TestUnknownDatabases(t *testing.T) {
 	}
 }
 
+// What cannot be read of a database of a known agent is named once, with the reason. The other sessions are read.
+func TestDamagedDatabases(t *testing.T) {
+	for name, tt := range map[string]struct {
+		damage func(t *testing.T, path string, db *sql.DB)
+		read   int
+		want   string
+	}{
+		"a newer schema": {func(t *testing.T, _ string, db *sql.DB) {
+			execute(t, db, `alter table message rename column data to body`)
+		}, 0,
+			"its tables are not those that furl knows; perhaps the agent is newer: SQL logic error: no such column: data (1)"},
+		"a table less": {func(t *testing.T, _ string, db *sql.DB) { execute(t, db, `drop table part`) }, 0, "unknown SQLite database"},
+		"locked": {func(t *testing.T, _ string, db *sql.DB) {
+			execute(t, db, `pragma journal_mode = delete`)
+			execute(t, db, `begin exclusive`)
+		}, 0, "another program locks it; try again later: database is locked (5) (SQLITE_BUSY)"},
+		"truncated": {func(t *testing.T, path string, db *sql.DB) {
+			db.Close()
+			if err := os.Truncate(path, 20_000); err != nil {
+				t.Fatal(err)
+			}
+		}, 0, "the file is damaged: database disk image is malformed (11)"},
+		"cut before the first page": {func(t *testing.T, path string, db *sql.DB) {
+			db.Close()
+			if err := os.Truncate(path, 50); err != nil {
+				t.Fatal(err)
+			}
+		}, 0, "the file is damaged: "},
+		"one session without its row": {func(t *testing.T, _ string, db *sql.DB) {
+			execute(t, db, `update session set title = null where title like '%fork%'`)
+		}, 1, "converting NULL to string is unsupported"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // a lock is waited for
+			path := filepath.Join(t.TempDir(), "opencode.db")
+			db := newDatabase(t, path, strings.ReplaceAll(opencodeStatements(t), "`title` text NOT NULL", "`title` text"))
+			db.SetMaxOpenConns(1)
+			tt.damage(t, path, db)
+			var failed []string
+			read := 0
+			for rec, err := range Walk(path) {
+				if err != nil {
+					failed = append(failed, err.Error())
+				} else if rec != nil {
+					read++
+				}
+			}
+			if len(failed) != 1 || !strings.Contains(failed[0], path) || !strings.Contains(failed[0], tt.want) || read != tt.read {
+				t.Errorf("read %d sessions, failed: %q; want %q", read, failed, tt.want)
+			}
+		})
+	}
+}
+
+func execute(t *testing.T, db *sql.DB, query string) {
+	t.Helper()
+	if _, err := db.Exec(query); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Sessions whose parents form a circle are all read.
 func TestTreesOf(t *testing.T) {
 	got := treesOf([]storedSession{{"a", ""}, {"b", "a"}, {"c", "b"}, {"d", "gone"}, {"e", "f"}, {"f", "e"}})

@@ -24,7 +24,7 @@ type Home struct {
 
 // Homes lists where the known agents keep sessions, whether or not they are
 // installed. Environment variables that move an agent's folder are honoured:
-// CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_DATA_HOME, PI_CODING_AGENT_DIR,
+// CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_DATA_HOME, PI_CODING_AGENT_DIR, PI_CODING_AGENT_SESSION_DIR,
 // GEMINI_CLI_HOME, QWEN_RUNTIME_DIR, QWEN_HOME, KIMI_CODE_HOME, CLINE_DIR,
 // CLINE_DATA_DIR, CLINE_SESSION_DATA_DIR, CONTINUE_GLOBAL_DIR, FACTORY_HOME_OVERRIDE,
 // COPILOT_HOME, NANOCODER_DATA_DIR, OPENCLAW_STATE_DIR, OPENCLAW_HOME, OPENCODE_DB, KILO_DB and CRUSH_GLOBAL_DATA, as those agents do.
@@ -46,7 +46,7 @@ func Homes() []Home {
 		{"opencode", databaseOf("OPENCODE_DB", filepath.Join(share, "opencode"), "opencode*.db")},
 		{"opencode", filepath.Join(share, "opencode", "storage")}, // before February 2026
 		{"Kilo", databaseOf("KILO_DB", filepath.Join(share, "kilo"), "kilo*.db")},
-		{"pi", filepath.Join(dir("PI_CODING_AGENT_DIR", ".pi", "agent"), "sessions")},
+		{"pi", cmp.Or(expanded("PI_CODING_AGENT_SESSION_DIR", home), filepath.Join(cmp.Or(expanded("PI_CODING_AGENT_DIR", home), filepath.Join(home, ".pi", "agent")), "sessions"))},
 		{"Gemini CLI", filepath.Join(dir("GEMINI_CLI_HOME"), ".gemini", "tmp")},
 		{"Qwen Code", filepath.Join(qwenHome(home), "projects")},
 		{"Kimi Code", filepath.Join(dir("KIMI_CODE_HOME", ".kimi-code"), "sessions")},
@@ -144,19 +144,19 @@ func clineData(home string) string {
 
 // openclawState is the folder of OpenClaw's data. Each named profile has its own.
 func openclawState(home string) string {
-	if dir := openclawFolder("OPENCLAW_STATE_DIR", home); dir != "" {
-		return dir
+	folder := func(variable string) string {
+		if dir := expanded(variable, home); dir != "undefined" && dir != "null" {
+			return dir
+		}
+		return ""
 	}
-	return filepath.Join(cmp.Or(openclawFolder("OPENCLAW_HOME", home), home), ".openclaw*")
+	return cmp.Or(folder("OPENCLAW_STATE_DIR"), filepath.Join(cmp.Or(folder("OPENCLAW_HOME"), home), ".openclaw*"))
 }
 
-// openclawFolder returns the folder that a variable names, if it does.
-func openclawFolder(variable, home string) string {
+// expanded returns the folder that a variable names, with the home folder for ~, as pi and OpenClaw do.
+func expanded(variable, home string) string {
 	dir := strings.TrimSpace(os.Getenv(variable))
-	switch {
-	case dir == "undefined" || dir == "null":
-		return ""
-	case dir == "~" || strings.HasPrefix(dir, "~/") || strings.HasPrefix(dir, `~\`):
+	if dir == "~" || strings.HasPrefix(dir, "~/") || strings.HasPrefix(dir, `~\`) {
 		return home + dir[1:]
 	}
 	return dir

@@ -53,6 +53,7 @@ func TestIdentify(t *testing.T) {
 func TestHomes(t *testing.T) {
 	t.Setenv("HOME", "/home/u")
 	t.Setenv("USERPROFILE", "/home/u")
+	t.Setenv("XDG_DATA_HOME", "/home/u/.local/share")
 	for _, tt := range []struct{ agent, variable, value, want string }{
 		{"Kimi Code", "KIMI_CODE_HOME", "", "/home/u/.kimi-code/sessions"},
 		{"Kimi Code", "KIMI_CODE_HOME", "/k", "/k/sessions"},
@@ -64,6 +65,16 @@ func TestHomes(t *testing.T) {
 		{"Continue", "CONTINUE_GLOBAL_DIR", "/c", "/c/sessions"},
 		{"Droid", "FACTORY_HOME_OVERRIDE", "", "/home/u/.factory/sessions"},
 		{"Droid", "FACTORY_HOME_OVERRIDE", "/f", "/f/.factory/sessions"},
+		{"pi", "PI_CODING_AGENT_DIR", "", "/home/u/.pi/agent/sessions"},
+		{"pi", "PI_CODING_AGENT_DIR", "~/p", "/home/u/p/sessions"},
+		{"pi", "PI_CODING_AGENT_SESSION_DIR", "/s", "/s"},
+		{"Claude Code", "CLAUDE_CONFIG_DIR", "/c", "/c/projects"},
+		{"Codex", "CODEX_HOME", "/c", "/c/sessions"},
+		{"Qwen Code", "QWEN_HOME", "/q", "/q/projects"},
+		{"Qwen Code", "QWEN_RUNTIME_DIR", "/r", "/r/projects"},
+		{"Gemini CLI", "GEMINI_CLI_HOME", "/g", "/g/.gemini/tmp"},
+		{"Copilot CLI", "COPILOT_HOME", "/c", "/c/session-state"},
+		{"nanocoder", "NANOCODER_DATA_DIR", "/n", "/n/sessions"},
 		{"opencode", "OPENCODE_DB", "", "/home/u/.local/share/opencode/opencode*.db"},
 		{"opencode", "OPENCODE_DB", "my.db", "/home/u/.local/share/opencode/my.db"},
 		{"Kilo", "KILO_DB", "/k/my.db", "/k/my.db"},
