@@ -209,6 +209,13 @@ func (o *Options) answered(rec *transcript.Session) map[string]int {
 	return prompts.(map[string]int)
 }
 
+// forget drops what is kept about the sessions of a recording, and with it their logs.
+func (o *Options) forget(rec *transcript.Recording) {
+	for _, s := range rec.Sessions {
+		o.prompts.Delete(s)
+	}
+}
+
 // windowOf returns the context window of a model of a recording. What the user has set
 // stays.
 func (o *Options) windowOf(m *furl.Model, recorded string, rec *transcript.Session) int {

@@ -37,6 +37,7 @@ func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts O
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", rec.File, err)
 		}
+		o.forget(rec)
 		report.Recordings = append(report.Recordings, *r)
 		models, pauses = append(models, r.unknown...), pauses+r.pauses
 	}
@@ -145,7 +146,7 @@ func prepareAll(ctx context.Context, rec *transcript.Recording, o *Options) ([]*
 }
 
 func describe(rec *transcript.Recording, sessions []*session) *RecordingReport {
-	out := &RecordingReport{File: rec.File, Format: rec.Format, Agent: rec.Agent, SkippedRecords: rec.Unreadable(), Damage: rec.Damage(), Notes: rec.Notes}
+	out := &RecordingReport{File: rec.File, Part: rec.Part, Format: rec.Format, Agent: rec.Agent, SkippedRecords: rec.Unreadable(), Damage: rec.Damage(), Notes: rec.Notes}
 	for _, sk := range rec.Skipped {
 		where := rec.File
 		if sk.Line > 0 {

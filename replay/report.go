@@ -28,7 +28,9 @@ type Report struct {
 
 // RecordingReport is the outcome for one file.
 type RecordingReport struct {
-	File     string `json:"file"`
+	File string `json:"file"`
+	// Part is the number of the part of a large file, 0 if it was replayed as a whole.
+	Part     int    `json:"part,omitempty"`
 	Format   string `json:"format"`
 	Agent    string `json:"agent"`
 	Model    string `json:"model"`

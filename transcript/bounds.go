@@ -27,7 +27,7 @@ type TooManyRecordsError struct {
 }
 
 func (e *TooManyRecordsError) Error() string {
-	return fmt.Sprintf("%s: more than %s records, the limit for one recording: split it into several files", e.Name, grouped(e.Limit))
+	return fmt.Sprintf("%s: more than %s records, the limit for one recording", e.Name, grouped(e.Limit))
 }
 
 // TooMuchMemoryError reports that reading a recording would take more memory
@@ -38,7 +38,7 @@ type TooMuchMemoryError struct {
 }
 
 func (e *TooMuchMemoryError) Error() string {
-	return fmt.Sprintf("%s: reading it takes more than %d MB of memory, the limit for one recording (about %d MB of messages): split it into several files", e.Name, e.Limit>>20, e.Limit/perByte>>20)
+	return fmt.Sprintf("%s: reading it as a whole takes more than %d MB of memory, the limit for one recording (about %d MB of messages); furl import and furl replay read sessions of Claude Code and Codex in parts", e.Name, e.Limit>>20, e.Limit/perByte>>20)
 }
 
 // grouped formats a number with thousands separators.

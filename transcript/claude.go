@@ -17,6 +17,7 @@ var claudeCode = &format{
 	agent:  "Claude Code",
 	detect: detectClaude,
 	read:   readClaude,
+	cut:    cutClaude,
 }
 
 func detectClaude(p *probe) bool {

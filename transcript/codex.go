@@ -26,8 +26,10 @@ func readCodex(in *input) ([]*Session, error) {
 	c := &codex{b: newBuilder(in, openai.Responses), first: true, marks: make(map[string][]codexMark)}
 	own := rolloutOf(in.name)
 	c.thread = own.thread
-	for _, f := range in.earlierRollouts(own) {
-		c.other(f, math.MaxInt)
+	if in.parts.first() {
+		for _, f := range in.earlierRollouts(own) {
+			c.other(f, math.MaxInt)
+		}
 	}
 	c.file(in, own, math.MaxInt)
 	if c.withheld > 0 {

@@ -175,7 +175,7 @@ func (c *codex) file(in *input, f rolloutFile, limit int) {
 			p := o.object("payload")
 			f.id = cmp.Or(f.id, p.str("id"))
 			c.meta(p)
-			if base := p.object("history_base"); base.has("thread_id") {
+			if base := p.object("history_base"); base.has("thread_id") && in.parts.first() {
 				next = max(0, base.num("end_ordinal_exclusive"))
 				c.continueFrom(at, base.str("thread_id"), next)
 			}

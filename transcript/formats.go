@@ -13,13 +13,17 @@ type format struct {
 	// means that the file belongs to this agent but is not a recording;
 	// folders skip it silently.
 	read func(in *input) ([]*Session, error)
+	// cut says whether a large file can be read in parts of which one begins with a
+	// record, and begins with what every part has to begin with; nil: it cannot be.
+	cut    func(record []byte) cutAt
+	header func(record []byte) headerRecord
 }
 
 // formats is every known format.
 var formats = []*format{
 	furlOwn,
 	claudeCode,
-	{name: "codex", agent: "Codex", detect: isCodex, read: readCodex},
+	{name: "codex", agent: "Codex", detect: isCodex, read: readCodex, cut: cutCodex, header: headerCodex},
 	{name: "opencode", agent: "opencode", detect: isOpencode, read: readOpencode},
 	{name: "pi", agent: "pi", detect: isPi, read: readPi},
 	openclawBeside,

@@ -58,6 +58,9 @@ func eachObject(line []byte) iter.Seq2[[]byte, error] {
 // JSON object, the truncated rest of a line.
 func (in *input) records() iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
+		if !in.parts.begin(yield) {
+			return
+		}
 		for n, line := range in.eachLine() {
 			if len(line) > in.maxLine {
 				in.skip(n, "the line has %d bytes, the limit is %d", len(line), in.maxLine)
@@ -69,7 +72,7 @@ func (in *input) records() iter.Seq2[int, []byte] {
 					in.skip(n, "%s", describe(fault, before))
 					break
 				}
-				if before++; !in.countLine() || !in.decodable(o) || !yield(n, o) {
+				if before++; len(o) == len(line) && in.parts.ends(in, n, o) || !in.countLine() || !in.decodable(o) || !yield(n, o) {
 					return
 				}
 			}

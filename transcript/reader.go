@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -16,11 +17,11 @@ import (
 // for concurrent use.
 type Reader struct {
 	// MaxBytes is the largest size of one file in bytes, uncompressed. Larger
-	// files are refused with a TooLargeError. If zero, 1 GiB.
+	// files are refused with a TooLargeError. If zero, 16 GiB.
 	MaxBytes int64
-	// MaxRecords is the largest number of records in one file: lines of JSON
-	// Lines, elements of lists, and messages. Files with more are refused
-	// with a TooManyRecordsError. If zero, 150,000.
+	// MaxRecords is the largest number of records in one file, or in one part of it:
+	// lines of JSON Lines, elements of lists, and messages. Files with more are
+	// refused with a TooManyRecordsError. If zero, 10 million.
 	MaxRecords int
 	// MaxMemory is the most memory, in bytes, that one recording may take, as
 	// estimated while it is read: about three times the bytes of its
@@ -28,6 +29,9 @@ type Reader struct {
 	// with a TooMuchMemoryError. JSON Lines are read line by line; files in
 	// other layouts are additionally kept in memory as a whole. If zero, 320
 	// MiB.
+	//
+	// Walk reads a large session in parts instead, if its format is JSON Lines and has
+	// compactions: see Recording.Part.
 	MaxMemory int64
 	// MaxLine is the longest line of JSON Lines, in bytes. Longer lines are
 	// skipped and reported. If zero, 256 MiB. A file with a line that takes
@@ -49,9 +53,9 @@ type Reader struct {
 }
 
 const (
-	defaultMaxBytes   = 1 << 30
+	defaultMaxBytes   = 16 << 30
 	defaultMaxLine    = 256 << 20
-	defaultMaxRecords = 150_000
+	defaultMaxRecords = 10_000_000
 	defaultMaxMemory  = 320 << 20
 )
 
@@ -96,7 +100,7 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%s: larger than %d bytes uncompressed, the limit for one file: split it into parts", e.Name, e.Limit)
+	return fmt.Sprintf("%s: larger than %d bytes uncompressed, the limit for one file", e.Name, e.Limit)
 }
 
 // Read reads one recording with a zero Reader.
@@ -136,31 +140,46 @@ func (rd *Reader) input(name, dir string) *input {
 	}
 }
 
-// read reads a recording. homes may be nil.
+// read reads a recording as a whole. homes may be nil.
 func (rd *Reader) read(name, dir string, homes *rolloutHomes, r io.Reader) (*Recording, error) {
 	in := rd.input(name, dir)
 	defer in.close()
+	f, err := rd.open(in, homes, r)
+	if err != nil {
+		return nil, err
+	}
+	return in.recording(f)
+}
+
+// open detects the format of a recording and prepares reading it.
+func (rd *Reader) open(in *input, homes *rolloutHomes, r io.Reader) (*format, error) {
 	f, err := in.open(r, in.limit)
 	if err != nil {
 		return nil, err
 	}
-	in.rec = &Recording{File: name, Format: f.name, Agent: f.agent}
-	if dir != "" {
+	if in.dir != "" {
 		in.homes = homes
 		in.another = func(path string, read func(*input)) error { return rd.another(path, f, read) }
 	}
+	if f.read == nil {
+		return nil, &companionError{name: in.name, of: f.agent}
+	}
+	return f, nil
+}
+
+// recording reads what is open: a file, or the next part of one.
+func (in *input) recording(f *format) (*Recording, error) {
+	in.rec = &Recording{File: in.name, Format: f.name, Agent: f.agent}
 	if in.torn != nil && in.stream == nil {
 		in.note("the compressed file is truncated: %v", in.torn)
 	}
-	if f.read == nil {
-		return nil, &companionError{name: name, of: f.agent}
-	}
+	var err error
 	in.rec.Sessions, err = f.read(in)
 	if in.refused != nil {
 		return nil, in.refused
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s as %s: %w", name, f.name, err)
+		return nil, fmt.Errorf("read %s as %s: %w", in.name, f.name, err)
 	}
 	if in.torn != nil && in.stream != nil {
 		in.note("the compressed file is truncated: %v", in.torn)
@@ -228,12 +247,14 @@ func (e *companionError) Error() string {
 type input struct {
 	data    []byte // uncompressed; nil if the file is read line by line
 	name    string
-	limit   int64     // of its size in bytes, uncompressed
-	stream  io.Reader // the lines, if data is nil
-	left    int64     // bytes of them until the limit
-	source  io.Closer // of the stream
-	torn    error     // why the compressed file is truncated
-	dir     string    // folder of the file; "" if it came from an io.Reader
+	limit   int64         // of its size in bytes, uncompressed
+	stream  *bufio.Reader // the lines, if data is nil
+	line    int           // of the stream, read last
+	parts   *parts        // how the stream is divided; nil: it is not
+	left    int64         // bytes of them until the limit
+	source  io.Closer     // of the stream
+	torn    error         // why the compressed file is truncated
+	dir     string        // folder of the file; "" if it came from an io.Reader
 	homes   *rolloutHomes
 	another func(path string, f func(*input)) error // reads another file of the same format
 	maxLine int

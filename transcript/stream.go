@@ -38,7 +38,7 @@ func (in *input) open(r io.Reader, limit int64) (*format, error) {
 		if f == nil {
 			return nil, in.unknown(head)
 		}
-		in.stream = io.MultiReader(bytes.NewReader(head), io.LimitReader(src, limit+1-int64(len(head))))
+		in.stream = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(head), io.LimitReader(src, limit+1-int64(len(head)))), 256<<10)
 		in.left = limit
 		return f, nil
 	}
@@ -119,10 +119,10 @@ func (in *input) eachLine() iter.Seq2[int, []byte] {
 		return splitLines(in.data)
 	}
 	return func(yield func(int, []byte) bool) {
-		lines := bufio.NewReaderSize(in.stream, 256<<10)
-		for n := 1; in.refused == nil; n++ {
-			line, err := in.nextLine(lines, n)
-			if line = trimLine(line); len(line) > 0 && !yield(n, line[:len(line):len(line)]) {
+		for in.refused == nil {
+			in.line++
+			line, err := in.nextLine(in.stream, in.line)
+			if line = trimLine(line); len(line) > 0 && !yield(in.line, line[:len(line):len(line)]) {
 				return
 			}
 			if err == nil {

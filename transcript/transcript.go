@@ -39,6 +39,11 @@ type Recording struct {
 	// Notes are remarks for people: repairs, and facts that could not be
 	// determined.
 	Notes []string
+	// Part is the number of the part of a file that Walk reads in parts, from 1; 0 if
+	// it is read as a whole. The sessions of each part but the first have ids and
+	// titles that end in its number. More says that another part follows.
+	Part int
+	More bool
 
 	unlisted int // records that could not be used and are not in Skipped
 }

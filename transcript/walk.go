@@ -57,7 +57,7 @@ func (rd *Reader) Walk(paths ...string) iter.Seq2[*Recording, error] {
 				continue
 			}
 			if !st.IsDir() {
-				if !yield(rd.ReadFile(path)) {
+				if !rd.walkFile(path, yield) {
 					return
 				}
 				continue
@@ -142,15 +142,16 @@ func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, 
 		if rd.Skip != nil && rd.Skip(path) {
 			return nil
 		}
-		rec, err := rd.inFolder(path, homes)
-		if _, ok := errors.AsType[*UnknownFormatError](err); ok {
-			*unknown = append(*unknown, path)
-			return nil
-		}
-		if _, ok := errors.AsType[*companionError](err); ok || (rec == nil && err == nil) {
-			return nil
-		}
-		if !yield(rec, err) {
+		if !rd.inFolder(path, homes, func(rec *Recording, err error) bool {
+			if _, ok := errors.AsType[*UnknownFormatError](err); ok {
+				*unknown = append(*unknown, path)
+				return true
+			}
+			if _, ok := errors.AsType[*companionError](err); ok {
+				return true
+			}
+			return yield(rec, err)
+		}) {
 			return errStop
 		}
 		return nil
@@ -182,26 +183,37 @@ func (rd *Reader) databaseInFolder(path string, unknown *[]string, yield func(*R
 // errStop ends a walk whose caller stopped iterating.
 var errStop = errors.New("stop")
 
-// inFolder reads a file found in a folder. It returns nil for an empty file,
-// and reads only the start of files that are clearly not text.
-func (rd *Reader) inFolder(path string, homes *rolloutHomes) (*Recording, error) {
+// walkFile reads a file that was named. It reports whether to continue.
+func (rd *Reader) walkFile(path string, yield func(*Recording, error) bool) bool {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return yield(nil, err)
+	}
+	defer f.Close()
+	return rd.readParts(path, filepath.Dir(path), nil, f, yield)
+}
+
+// inFolder reads a file found in a folder. It passes over an empty file,
+// and reads only the start of files that are clearly not text. It reports whether to
+// continue.
+func (rd *Reader) inFolder(path string, homes *rolloutHomes, yield func(*Recording, error) bool) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return yield(nil, err)
 	}
 	defer f.Close()
 	head := make([]byte, 512)
 	n, _ := f.Read(head)
 	if n == 0 {
-		return nil, nil
+		return true
 	}
 	if head = head[:n]; binary(head) {
-		return nil, &UnknownFormatError{Name: path, Tried: Formats()}
+		return yield(nil, &UnknownFormatError{Name: path, Tried: Formats()})
 	}
 	if _, err := f.Seek(0, 0); err != nil {
-		return nil, err
+		return yield(nil, err)
 	}
-	return rd.read(path, filepath.Dir(path), homes, f)
+	return rd.readParts(path, filepath.Dir(path), homes, f, yield)
 }
 
 // binary reports whether a file with this start is neither text nor

@@ -90,8 +90,8 @@ func binary(path string) bool {
 
 // holdBack removes the last step of each session.
 func holdBack(rec *transcript.Recording) {
-	if rec.Format == "furl" {
-		return // an export, not a file that an agent writes
+	if rec.Format == "furl" || rec.More {
+		return // an export, not a file that an agent writes, or not its end
 	}
 	for _, s := range rec.Sessions {
 		records := s.Log.Records(0)

@@ -62,7 +62,7 @@ func printRecording(w io.Writer, r *replay.RecordingReport, color bool) {
 		model = "unknown model"
 	}
 	about := fmt.Sprintf("%s, %s, %s, %s", r.Agent, model, numbers.Count(r.Messages, "message"), numbers.Count(r.Requests, "request"))
-	fmt.Fprintf(w, "\n%s  %s\n", cmdline.Style(color, cmdline.Bold, cmdline.Label(filepath.Base(r.File))), cmdline.Style(color, cmdline.Faint, cmdline.Label(about)))
+	fmt.Fprintf(w, "\n%s  %s\n", cmdline.Style(color, cmdline.Bold, cmdline.Label(partName(r))), cmdline.Style(color, cmdline.Faint, cmdline.Label(about)))
 }
 
 // expendable lists the columns that a narrow terminal does not get. The first
@@ -443,4 +443,14 @@ func window(n int) string {
 		return fmt.Sprintf("%dk", n/1000)
 	}
 	return fmt.Sprint(n)
+}
+
+// partName is the name of a recording's file, with the number of the part if it was read
+// in parts.
+func partName(r *replay.RecordingReport) string {
+	name := filepath.Base(r.File)
+	if r.Part > 0 {
+		name += fmt.Sprintf(", part %d", r.Part)
+	}
+	return name
 }
