@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -78,6 +79,10 @@ type ExportFormat struct {
 var exportFormats = []ExportFormat{
 	{"furl", "the whole session, for import by furl", ".jsonl", true, false, (*exporter).writeFurl},
 	{"claude-code", "a session file of Claude Code", ".jsonl", false, false, (*exporter).writeClaude},
+	{"codex", "a rollout of Codex", ".jsonl", false, false, (*exporter).writeCodex},
+	{"qwen-code", "a chat of Qwen Code", ".jsonl", false, false, (*exporter).writeQwen},
+	{"pi", "a session file of pi", ".jsonl", false, false, (*exporter).writePi},
+	{"opencode", "a session for opencode import", ".json", false, false, (*exporter).writeOpencode},
 	{"roo", "a task of Roo Code or Zoo Code", ".json", false, false, (*exporter).writeRoo},
 	{"anthropic", "a request body of Anthropic Messages", ".json", false, false, (*exporter).writeAnthropic},
 	{"openai-chat", "a request body of OpenAI Chat Completions", ".json", false, false, (*exporter).writeChat},
@@ -177,6 +182,9 @@ func (x *exporter) cut(whole bool) error {
 	x.state = state
 	return nil
 }
+
+// project returns the folder that the agent worked in, "" if unknown.
+func (s *Session) project() string { return cmp.Or(s.Project, s.Meta.Project) }
 
 func (x *exporter) note(format string, args ...any) {
 	if n := fmt.Sprintf(format, args...); !slices.Contains(x.done.Notes, n) {

@@ -28,6 +28,8 @@ type claudeWriter struct {
 	had     tally               // counts of what the view shows
 	got     tally               // counts of what was written
 	left    int                 // reductions that were not written
+	names   *callNames
+	theirs  int // instructions of another agent, not written
 }
 
 // claudeVersion is the version of Claude Code whose records are imitated.
@@ -43,6 +45,7 @@ func (x *exporter) writeClaude() error {
 	if err != nil {
 		return err
 	}
+	w.names = &callNames{exporter: x, ids: exportedIDs(furl.FormatAnthropic)}
 	if x.s.Title != "" {
 		w.line(jsonObject{}.str("type", "custom-title").str("customTitle", x.s.Title).str("sessionId", w.session))
 	}
@@ -96,6 +99,13 @@ func (x *exporter) writeClaude() error {
 
 // shown writes one message of the view.
 func (w *claudeWriter) shown(sh *furl.Shown) error {
+	if isInstruction(sh.Msg.Role) && sh.Msg.Format != furl.FormatAnthropic {
+		w.theirs++ // Claude Code has its own
+		if sh.Index >= 0 {
+			w.done.Messages++
+		}
+		return nil
+	}
 	raws, err := anthropic.Codec.EncodeMessage(*sh)
 	if err != nil {
 		return fmt.Errorf("message %d: %w", sh.Seq, err)
@@ -105,6 +115,7 @@ func (w *claudeWriter) shown(sh *furl.Shown) error {
 	}
 	w.had.shown(sh)
 	for i, raw := range raws {
+		raw = w.names.message(raw)
 		m, err := anthropic.Codec.DecodeMessage(raw)
 		if err != nil {
 			return fmt.Errorf("message %d: %w", sh.Seq, err)
@@ -267,7 +278,7 @@ func (w *claudeWriter) record(typ, uuid string) jsonObject {
 		r = r.str("parentUuid", w.parent)
 	}
 	w.parent = uuid
-	r = r.raw("isSidechain", []byte("false")).str("userType", "external").str("cwd", "").str("sessionId", w.session).
+	r = r.raw("isSidechain", []byte("false")).str("userType", "external").str("cwd", w.s.project()).str("sessionId", w.session).
 		str("version", claudeVersion).str("gitBranch", "").str("type", typ).str("uuid", uuid)
 	if !w.at.IsZero() {
 		r = r.str("timestamp", w.at.UTC().Format(time.RFC3339Nano))
@@ -279,11 +290,15 @@ func (w *claudeWriter) line(r jsonObject) { w.put(append(r.done(), '\n')) }
 
 // notes reports what the file does not contain.
 func (w *claudeWriter) notes() {
-	w.compare(furl.FormatAnthropic, w.had, w.got)
+	w.compareContent(furl.FormatAnthropic, w.had, w.got)
+	if n := len(w.state.OpenCalls()); n > 0 {
+		w.note("%s at the end without a result: Claude Code adds one", plural(n, "call"))
+	}
 	if w.left > 0 {
 		w.note("%s not exported: the file contains the hidden messages", plural(w.left, "reduction"))
 	}
-	if len(w.s.Preamble) > 0 {
+	w.changedCalls("Claude Code requires", w.names.changed, w.names.renamed)
+	if w.theirs > 0 || len(w.s.Preamble) > 0 {
 		w.note("instructions and tools not exported: Claude Code supplies its own")
 	}
 }
@@ -394,6 +409,18 @@ func (r jsonObject) raw(name string, value []byte) jsonObject {
 
 func (r jsonObject) str(name, value string) jsonObject {
 	return r.raw(name, rawjson.AppendString(nil, value))
+}
+
+func (r jsonObject) num(name string, n int64) jsonObject { return r.raw(name, fmt.Append(nil, n)) }
+
+// with adds the fields of another object, which has at least one.
+func (r jsonObject) with(o jsonObject) jsonObject {
+	return jsonObject{append(append(r.out, ','), o.out[1:]...)}
+}
+
+// jsonList returns a list.
+func jsonList(elements [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(elements, []byte{','})...), ']')
 }
 
 func (r jsonObject) done() []byte { return append(r.out, '}') }

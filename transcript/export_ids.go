@@ -8,52 +8,81 @@ import (
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// distinctIDs gives the calls in a list of Anthropic messages ids that
-// Anthropic accepts. Other providers allow duplicate ids and any characters.
-// A list that was recorded in Anthropic's format, or that has no such ids, is
-// unchanged.
-func (x *exporter) distinctIDs(v *furl.View, list []json.RawMessage) []json.RawMessage {
-	own := true
+// callNames gives the calls in Anthropic messages ids and names that Anthropic accepts. Other
+// providers allow duplicate ids and any characters.
+type callNames struct {
+	*exporter
+	ids              *renderer // nil if all messages were recorded in Anthropic's format: nothing is changed
+	changed, renamed int
+}
+
+// exportedIDs returns a renderer for the ids of calls in an export.
+func exportedIDs(wire furl.Format) *renderer {
+	r := newRenderer(wire, "")
+	r.exported = true
+	return r
+}
+
+func (x *exporter) callNames(v *furl.View) *callNames {
 	for i := range v.Messages {
-		own = own && (v.Messages[i].Index < 0 || v.Messages[i].Msg.Format == furl.FormatAnthropic)
+		if v.Messages[i].Index >= 0 && v.Messages[i].Msg.Format != furl.FormatAnthropic {
+			return &callNames{exporter: x, ids: exportedIDs(furl.FormatAnthropic)}
+		}
 	}
-	if own {
-		return list
+	return &callNames{exporter: x}
+}
+
+// message returns a message with such ids and names.
+func (c *callNames) message(raw json.RawMessage) json.RawMessage {
+	if c.ids == nil {
+		return raw
 	}
-	ids := newRenderer(furl.FormatAnthropic, "")
-	changed := 0
-	for i, raw := range list {
-		m, err := anthropic.Codec.DecodeMessage(raw)
-		if err != nil {
+	m, err := anthropic.Codec.DecodeMessage(raw)
+	if err != nil {
+		return raw
+	}
+	var edits []rawjson.Edit
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		if b.End == 0 {
 			continue
 		}
-		var edits []rawjson.Edit
-		for j := range m.Blocks {
-			b := &m.Blocks[j]
-			field, id := "id", b.ID
-			switch b.Kind {
-			case furl.KindCall:
-				if id = ids.callID(b.ID); id != b.ID {
-					changed++
-				}
-			case furl.KindResult:
-				field, id = "tool_use_id", ids.answers(b.ID)
+		block := []byte(raw[b.Start:b.End])
+		field, id, name := "id", b.ID, b.Name
+		switch b.Kind {
+		case furl.KindCall:
+			if id = c.ids.callID(b.ID); id != b.ID {
+				c.changed++
 			}
-			if id == b.ID || b.End == 0 {
-				continue
+			if name = toolName(b.Name); name != b.Name {
+				c.renamed++
+				block = rawjson.WithField(block, "name", rawjson.AppendString(nil, name))
 			}
-			block := raw[b.Start:b.End]
-			edits = append(edits, rawjson.Edit{
-				Span: rawjson.Span{Start: b.Start, End: b.End},
-				New:  rawjson.Splice(block, rawjson.SetField(block, field, rawjson.AppendString(nil, id))),
-			})
+		case furl.KindResult:
+			field, id = "tool_use_id", c.ids.answers(b.ID)
 		}
-		if len(edits) > 0 {
-			list[i] = rawjson.Splice(raw, edits)
+		if id == b.ID && name == b.Name {
+			continue
 		}
+		edits = append(edits, rawjson.Edit{
+			Span: rawjson.Span{Start: b.Start, End: b.End},
+			New:  rawjson.WithField(block, field, rawjson.AppendString(nil, id)),
+		})
 	}
-	if changed > 0 {
-		x.note("%s changed: Anthropic requires distinct ids of letters, digits, _ and -", plural(changed, "call id"))
+	return rawjson.Splice(raw, edits)
+}
+
+// notes reports the changes.
+func (c *callNames) notes() {
+	c.changedCalls("Anthropic requires", c.changed, c.renamed)
+}
+
+// changedCalls notes the calls with another id or name.
+func (x *exporter) changedCalls(require string, ids, names int) {
+	if ids > 0 {
+		x.note("%s changed: %s distinct ids of letters, digits, _ and -", plural(ids, "call id"), require)
 	}
-	return list
+	if names > 0 {
+		x.note("the tool's name changed in %s: %s letters, digits, _ and -", plural(names, "call"), require)
+	}
 }

@@ -57,7 +57,11 @@ func (x *exporter) writeList(wire furl.Format, field string, encode func(*furl.V
 		return err
 	}
 	if wire == furl.FormatAnthropic {
-		list = x.distinctIDs(v, list)
+		c := x.callNames(v)
+		for i, raw := range list {
+			list[i] = c.message(raw)
+		}
+		c.notes()
 	}
 	head, first := x.preamble(wire)
 	if first != nil {
@@ -204,8 +208,16 @@ func (x *exporter) lost(wire furl.Format, v *furl.View, got tally) {
 	}
 }
 
-// compare notes the parts that messages had and the output lacks.
+// compare notes the parts that messages had and the output lacks, and open calls.
 func (x *exporter) compare(wire furl.Format, had, got tally) {
+	x.compareContent(wire, had, got)
+	if n := len(x.state.OpenCalls()); n > 0 {
+		x.note("%s at the end without a result: providers refuse the list until a result is added", plural(n, "call"))
+	}
+}
+
+// compareContent notes the parts that messages had and the output lacks.
+func (x *exporter) compareContent(wire furl.Format, had, got tally) {
 	note := func(had, got int, what, why string) {
 		if had > got {
 			x.note("%s %s", plural(had-got, what), why)
@@ -218,9 +230,6 @@ func (x *exporter) compare(wire furl.Format, had, got tally) {
 	note(had.failed, got.failed, "failed result", "exported as a plain result: the format has no field for failures")
 	if wire == furl.FormatAnthropic {
 		note(had.instructions, got.instructions, "instruction", "among the messages exported as user text")
-	}
-	if n := len(x.state.OpenCalls()); n > 0 {
-		x.note("%s at the end without a result: providers refuse the list until a result is added", plural(n, "call"))
 	}
 }
 

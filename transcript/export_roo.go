@@ -83,7 +83,7 @@ func rooTaskID(s *Session) string {
 // changed copy.
 type rooWriter struct {
 	*exporter
-	clock   int64 // of the newest element, in Unix milliseconds
+	clock   clock // of the newest element
 	written int
 	hidden  map[furl.Seq]furl.Seq // messages hidden whole, and by which reduction
 	summary furl.Seq              // the reduction that is written as a summary
@@ -210,7 +210,7 @@ func (w *rooWriter) view(v *furl.View) error {
 	}
 	for i := range v.Messages { // marks before it have times before its own
 		if at := timeOf(i); !at.IsZero() {
-			w.clock = max(at.UnixMilli()-int64(2*i)-1, 0)
+			w.clock = clock(max(at.UnixMilli()-int64(2*i)-1, 0))
 			break
 		}
 	}
@@ -295,16 +295,6 @@ func (w *rooWriter) walk(v *furl.View) error {
 	return nil
 }
 
-// tick returns the time of the next element. Times grow, because Roo Code
-// finds messages by their time.
-func (w *rooWriter) tick(at time.Time) int64 {
-	w.clock++
-	if !at.IsZero() {
-		w.clock = max(w.clock, at.UnixMilli())
-	}
-	return w.clock
-}
-
 // original writes a hidden message.
 func (w *rooWriter) original(seq furl.Seq, m *furl.Message, at time.Time, by furl.Seq) error {
 	w.done.Messages++
@@ -347,7 +337,7 @@ func (w *rooWriter) shown(sh *furl.Shown, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return w.element(*sh, w.clock, func(o jsonObject) jsonObject {
+	return w.element(*sh, int64(w.clock), func(o jsonObject) jsonObject {
 		return o.raw("isTruncationMarker", []byte("true")).str("truncationId", w.id(by)).raw(rooCopy, []byte("true"))
 	})
 }
@@ -356,7 +346,7 @@ func (w *rooWriter) shown(sh *furl.Shown, at time.Time) error {
 func (w *rooWriter) mark(sh *furl.Shown) error {
 	summary := sh.By == w.summary && w.summary != 0
 	w.before = w.before && !summary
-	ts := max(w.clock, 1)
+	ts := max(int64(w.clock), 1)
 	return w.element(*sh, ts, func(o jsonObject) jsonObject {
 		if summary {
 			return o.raw("isSummary", []byte("true")).str("condenseId", w.id(sh.By))
@@ -367,7 +357,7 @@ func (w *rooWriter) mark(sh *furl.Shown) error {
 
 // message writes a recorded message to the history and to the chat.
 func (w *rooWriter) message(sh furl.Shown, at time.Time, tag func(jsonObject) jsonObject) error {
-	ts := w.tick(at)
+	ts := w.clock.tick(at)
 	w.say(&sh, ts)
 	w.had.shown(&sh)
 	return w.element(sh, ts, tag)
@@ -473,7 +463,7 @@ func (w *rooWriter) request(ex *furl.Exchange, at time.Time) {
 	if !at.IsZero() {
 		at = at.Add(-time.Millisecond)
 	}
-	w.chatLine(w.tick(at), "api_req_started", string(rooUsage(jsonObject{}.str("request", ""), u).raw("cost", []byte("0")).done()), nil)
+	w.chatLine(w.clock.tick(at), "api_req_started", string(rooUsage(jsonObject{}.str("request", ""), u).raw("cost", []byte("0")).done()), nil)
 }
 
 // rooUsage adds counts of tokens as Roo Code counts them: the input with the
@@ -505,12 +495,12 @@ func (w *rooWriter) event(seq furl.Seq, at time.Time) {
 		return o.raw("prevContextTokens", fmt.Append(nil, red.Before)).raw("newContextTokens", fmt.Append(nil, red.After))
 	}
 	if seq == w.summary {
-		w.chatLine(w.tick(at), "condense_context", "", func(o jsonObject) jsonObject {
+		w.chatLine(w.clock.tick(at), "condense_context", "", func(o jsonObject) jsonObject {
 			return o.raw("contextCondense", sizes(jsonObject{}.str("condenseId", w.id(seq)).str("summary", red.Summary.Text).raw("cost", []byte("0"))).done())
 		})
 		return
 	}
-	w.chatLine(w.tick(at), "sliding_window_truncation", "", func(o jsonObject) jsonObject {
+	w.chatLine(w.clock.tick(at), "sliding_window_truncation", "", func(o jsonObject) jsonObject {
 		return o.raw("contextTruncation", sizes(jsonObject{}.str("truncationId", w.id(seq)).raw("messagesRemoved", fmt.Append(nil, hidden))).done())
 	})
 }
@@ -532,8 +522,8 @@ func (w *rooWriter) rest() error {
 	}
 	item := jsonObject{}.str("id", rooTaskID(w.s)).raw("number", []byte("1")).raw("ts", fmt.Append(nil, w.clock)).str("task", w.task)
 	item = rooUsage(item, w.usage).raw("totalCost", []byte("0")).raw("size", fmt.Append(nil, w.done.Bytes))
-	if w.s.Project != "" {
-		item = item.str("workspace", w.s.Project)
+	if w.s.project() != "" {
+		item = item.str("workspace", w.s.project())
 	}
 	return w.opts.beside(rooItemFile, append(item.done(), '\n'))
 }

@@ -51,6 +51,10 @@ type renderer struct {
 	// unflagged says that the recording does not mark results that failed.
 	unflagged bool
 
+	// exported says that agents read the ids. Claude Code 2.1.332 loses the result of a call whose
+	// id is that of an earlier call, _, and digits.
+	exported bool
+
 	used   map[string]bool   // wire ids in use; ids of items have the prefix "item "
 	latest map[string]string // recorded id → wire id of the newest call
 }
@@ -120,13 +124,29 @@ func (r *renderer) callID(recorded string) string {
 	if len(base) > maxCallID-8 {
 		base = base[:maxCallID-8] // room for a number
 	}
+	sep := "_"
+	if r.exported {
+		sep = "-"
+		if stem, number, ok := cutNumber(base); ok && r.used[stem] {
+			base = stem + sep + number
+		}
+	}
 	id := base
 	for n := 2; r.used[id]; n++ {
-		id = fmt.Sprintf("%s_%d", base, n)
+		id = fmt.Sprintf("%s%s%d", base, sep, n)
 	}
 	r.used[id] = true
 	r.latest[recorded] = id
 	return id
+}
+
+// cutNumber splits an id before its last _ if only digits follow.
+func cutNumber(id string) (stem, number string, ok bool) {
+	i := strings.LastIndexByte(id, '_')
+	if i < 0 || i == len(id)-1 || strings.Trim(id[i+1:], "0123456789") != "" {
+		return "", "", false
+	}
+	return id[:i], id[i+1:], true
 }
 
 // answers returns the wire id of the newest call with the recorded id.

@@ -95,3 +95,9 @@ func TestMoreCoders(t *testing.T) {
 		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) { c.work(t, 14, false) })
 	}
 }
+
+// Qwen Code continues sessions of other agents, as those of TestResumeForeign do.
+func TestResumeQwen(t *testing.T) {
+	h := heir{more[0], "qwen", func(args []string, task string) []string { return append(args, "-y", "-p", task) }}
+	h.foreign(t)
+}
