@@ -18,6 +18,7 @@ var claudeCode = &format{
 	detect: detectClaude,
 	read:   readClaude,
 	cut:    cutClaude,
+	header: headerClaude,
 }
 
 func detectClaude(p *probe) bool {

@@ -47,6 +47,10 @@ type headerRecord struct {
 	raw    []byte
 }
 
+// maxHeader is the most header records of a part. The first one describes the file, of the
+// others the newest stay.
+const maxHeader = 16
+
 // first reports whether the current part is the first, or the only one.
 func (p *parts) first() bool { return p == nil || p.number == 1 }
 
@@ -78,6 +82,9 @@ func (p *parts) note(record []byte) {
 	at := slices.IndexFunc(p.header, func(o headerRecord) bool { return o.name == h.name })
 	switch {
 	case at < 0:
+		if len(p.header) == maxHeader {
+			p.header = slices.Delete(p.header, 1, 2)
+		}
 		p.header = append(p.header, h)
 	case h.newest:
 		p.header[at] = h
@@ -185,6 +192,14 @@ func cutClaude(record []byte) cutAt {
 		return atPrompt
 	}
 	return noCut
+}
+
+// headerClaude finds the instructions and tools of the recorded requests.
+func headerClaude(record []byte) headerRecord {
+	if !bytes.Contains(record, []byte(`"api-request-shape"`)) || rawjson.Unquote(rawjson.Field(record, "type")) != "api-request-shape" {
+		return headerRecord{}
+	}
+	return headerRecord{name: rawjson.Unquote(rawjson.Field(record, "shapeHash"))}
 }
 
 // isText reports whether the content of a message is a text, or begins with one.

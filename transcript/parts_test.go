@@ -12,7 +12,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// largeClaude is a session of Claude Code: turns with a call each, and a compaction
+// largeClaude is a session of Claude Code: turns with a call each, some requests recorded, and a compaction
 // before each turn whose number is a multiple of every, none for 0.
 func largeClaude(turns, every, size int) []byte {
 	var b bytes.Buffer
@@ -23,6 +23,8 @@ func largeClaude(turns, every, size int) []byte {
 		parent = fmt.Sprintf(`"u%d"`, n)
 	}
 	text := strings.Repeat("word ", size/5)
+	hash := newClaudeRequests().messageHash([]byte(claudeTestShape))
+	fmt.Fprintf(&b, `{"type":"api-request-shape","sessionId":"s","shapeHash":"%x","shape":%s}`+"\n", hash, claudeTestShape)
 	for i := range turns {
 		if every > 0 && i > 0 && i%every == 0 {
 			parent = "null"
@@ -30,7 +32,17 @@ func largeClaude(turns, every, size int) []byte {
 			add(`"type":"user","isCompactSummary":true,"message":{"role":"user","content":"what was said before turn %d"}`, i)
 		}
 		add(`"type":"user","message":{"role":"user","content":"do %d"}`, i)
-		add(`"type":"assistant","message":{"id":"m%d","role":"assistant","model":"claude-opus-4-6","content":[{"type":"tool_use","id":"toolu_%d","name":"Read","input":{"file_path":"/f%d"}}],"usage":{"input_tokens":%d,"output_tokens":9}}`, i, i, i, i+1)
+		if i == 0 || every > 0 && i%every == 0 {
+			first := `{"role":"user","content":[`
+			if i > 0 {
+				first += fmt.Sprintf(`{"type":"text","text":"what was said before turn %d"},`, i)
+			}
+			first += fmt.Sprintf(`{"type":"text","text":"do %d"}]}`, i)
+			h := newClaudeRequests().messageHash([]byte(first))
+			fmt.Fprintf(&b, `{"type":"api-request-blob","sessionId":"s","hash":"%x","message":%s}`+"\n", h, first)
+			fmt.Fprintf(&b, `{"type":"api-request","sessionId":"s","id":"r%d","shapeHash":"%x","params":{"model":"claude-opus-4-6"},"keep":0,"tail":["%x"]}`+"\n", i, hash, h)
+		}
+		add(`"type":"assistant","requestRef":"r%[1]d","message":{"id":"m%[1]d","role":"assistant","model":"claude-opus-4-6","content":[{"type":"tool_use","id":"toolu_%[1]d","name":"Read","input":{"file_path":"/f%[1]d"}}],"usage":{"input_tokens":%[1]d,"output_tokens":9}}`, i)
 		add(`"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%d","content":"%d %s"}]}`, i, i, text)
 	}
 	return b.Bytes()
@@ -133,8 +145,11 @@ func TestLargeSessionsAreReadInParts(t *testing.T) {
 						t.Errorf("part %d: notes %q, want %q", parts, notes, test.say)
 					}
 				}
-				if s.ID != id || s.Parent != "" || s.Project != whole.Sessions[0].Project || len(s.Preamble) != len(whole.Sessions[0].Preamble) {
+				if s.ID != id || s.Parent != "" || s.Project != whole.Sessions[0].Project {
 					t.Errorf("part %d: session %q of %q in %q", parts, s.ID, s.Parent, s.Project)
+				}
+				if got, want := len(s.Preamble), len(whole.Sessions[0].Preamble); got != want && test.say == "it begins at a compaction" || want == 0 {
+					t.Errorf("part %d: %d instructions and tools, want %d", parts, got, want)
 				}
 				checkRequests(t, s, false)
 			}
