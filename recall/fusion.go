@@ -51,7 +51,7 @@ func (s *Searcher) nearest(ctx context.Context, req *Request, snap *snapshot) ([
 			d, ok := slices.BinarySearchFunc(docs, pos, func(d document, pos furl.Pos) int {
 				return cmp.Or(cmp.Compare(d.pos.Msg, pos.Msg), cmp.Compare(d.pos.Block, pos.Block))
 			})
-			if !ok || !req.selects(r.key.Session, &docs[d]) {
+			if !ok || docs[d].pos.Msg <= snap.copied[r.key.Session] || !req.selects(r.key.Session, &docs[d]) {
 				continue
 			}
 			x := dot(q, v.vector(i))

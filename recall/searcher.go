@@ -56,6 +56,7 @@ const maxStale = 8
 // searches inside words only for queries of names of which some are not found,
 // and for queries that match nothing. Then it searches the newest sessions first,
 // until it has a few hundred blocks or has searched 64 sessions, and leaves out stop words.
+// What a fork has of a session in the store is found in that session only.
 //
 // A session that does not exist is an error wrapping storage.ErrNoSession.
 func (s *Searcher) Search(ctx context.Context, req Request) (*Result, error) {

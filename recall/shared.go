@@ -15,6 +15,7 @@ type shared struct {
 	version  uint64
 	withTail []furl.SessionKey
 	sessions []sessionSegments
+	copied   map[furl.SessionID]furl.Seq // the last record that a fork has of its original
 
 	mu    sync.Mutex
 	found map[termHash][]foundTerm // by the index of the session
@@ -57,6 +58,9 @@ func (s *Searcher) shared(ctx context.Context, tenant furl.Tenant, damage damage
 	if now.withTail, err = s.sessionsWithTail(ctx, tenant); err != nil {
 		return nil, err
 	}
+	if now.copied, err = s.copied(ctx, tenant); err != nil {
+		return nil, err
+	}
 	if s.indexer.pages != nil {
 		if now.sessions, err = readHeads(ctx, s.indexer.pages, furl.SessionKey{Tenant: tenant}, damage); err != nil {
 			return nil, err
@@ -68,6 +72,42 @@ func (s *Searcher) shared(ctx context.Context, tenant furl.Tenant, damage damage
 		s.cache.mu.Unlock()
 	}
 	return now, nil
+}
+
+// copied returns the forks whose originals are in the store, with the last record that they
+// have of them.
+func (s *Searcher) copied(ctx context.Context, tenant furl.Tenant) (map[furl.SessionID]furl.Seq, error) {
+	copied := make(map[furl.SessionID]furl.Seq)
+	of := make(map[furl.SessionID]furl.SessionID)
+	known := make(map[furl.SessionID]bool)
+	for info, err := range s.store.Sessions(ctx, tenant, storage.SessionQuery{}) {
+		if err != nil {
+			return nil, err
+		}
+		known[info.Session] = true
+		if info.ForkOf != "" && info.ForkAt > 0 {
+			copied[info.Session], of[info.Session] = info.ForkAt, info.ForkOf
+		}
+	}
+	for fork, original := range of {
+		if !known[original] || inCircle(fork, of) {
+			delete(copied, fork)
+		}
+	}
+	return copied, nil
+}
+
+// inCircle reports whether a session is a fork of its own forks, so that no session would have its
+// records.
+func inCircle(fork furl.SessionID, of map[furl.SessionID]furl.SessionID) bool {
+	at := of[fork]
+	for range len(of) {
+		if at == fork {
+			return true
+		}
+		at = of[at]
+	}
+	return false
 }
 
 // size returns about how much memory the heads take, in bytes.

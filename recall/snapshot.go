@@ -23,6 +23,9 @@ type snapshot struct {
 	damage   damageCounts
 	sessions []*sessionReader // as corpus.leaves
 	corpus   corpus
+	// copied has the last record that a fork has of its original. A search of all sessions
+	// finds these records in the original only.
+	copied map[furl.SessionID]furl.Seq
 
 	// shared has the first sessions that sessions returned, with the same segments. It is
 	// nil if some were read anew, and for a search of one session.
@@ -66,8 +69,8 @@ func (s *Searcher) snapshot(ctx context.Context, req *Request, q *query, damage 
 	if req.Session == "" { // each term is a page of each session
 		snap.corpus.wide, snap.corpus.ignored = true, q.stopWords()
 	}
-	sessions, shared, err := s.sessions(ctx, furl.SessionKey{Tenant: req.Tenant, Session: req.Session}, damage)
-	snap.shared = shared
+	sessions, shared, copied, err := s.sessions(ctx, furl.SessionKey{Tenant: req.Tenant, Session: req.Session}, damage)
+	snap.shared, snap.copied = shared, copied
 	if err != nil {
 		return nil, err
 	}
@@ -95,16 +98,17 @@ func (s *Searcher) snapshot(ctx context.Context, req *Request, q *query, damage 
 }
 
 // sessions returns the sessions in scope. If the first are those of a shared, with its
-// segments and in its order, it returns that too.
-func (s *Searcher) sessions(ctx context.Context, key furl.SessionKey, damage damageCounts) ([]*sessionReader, *shared, error) {
+// segments and in its order, it returns that too. copied is as in snapshot.
+func (s *Searcher) sessions(ctx context.Context, key furl.SessionKey, damage damageCounts) ([]*sessionReader, *shared, map[furl.SessionID]furl.Seq, error) {
 	if key.Session != "" {
 		r, err := s.session(ctx, key, damage)
-		return []*sessionReader{r}, nil, err
+		return []*sessionReader{r}, nil, nil, err
 	}
 	all, err := s.shared(ctx, key.Tenant, damage)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
+	copied := all.copied
 	same := len(damage) == 0
 	readers := make([]*sessionReader, len(all.sessions), len(all.sessions)+len(all.withTail))
 	number := make(map[furl.SessionID]int, len(all.sessions))
@@ -130,7 +134,7 @@ func (s *Searcher) sessions(ctx context.Context, key furl.SessionKey, damage dam
 			continue // deleted meanwhile
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		put(r)
 	}
@@ -148,14 +152,14 @@ func (s *Searcher) sessions(ctx context.Context, key furl.SessionKey, damage dam
 			r, err = s.session(ctx, key, damage)
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		put(r)
 	}
 	if !same {
 		all = nil
 	}
-	return readers, all, nil
+	return readers, all, copied, nil
 }
 
 // sessionsWithTail returns the sessions that have records after their cursor.
@@ -392,16 +396,17 @@ func (snap *snapshot) selects(leaf int, doc uint32) bool {
 	if snap.failed.Load() {
 		return false
 	}
-	if !snap.req.hasFilter() {
+	r := snap.sessions[leaf]
+	copied := snap.copied[r.key.Session]
+	if !snap.req.hasFilter() && copied == 0 {
 		return true
 	}
-	r := snap.sessions[leaf]
 	docs, err := snap.fields(r)
 	if err != nil {
 		snap.fail(err)
 		return false
 	}
-	return snap.req.selects(r.key.Session, &docs[doc])
+	return docs[doc].pos.Msg > copied && snap.req.selects(r.key.Session, &docs[doc])
 }
 
 // hits returns documents with their stored fields.

@@ -131,8 +131,9 @@ type Meta struct {
 	// newest of them.
 	Imported furl.Seq  `json:"imported,omitempty"`
 	Recorded time.Time `json:"recorded,omitzero"`
-	// ForkOf and ForkAt are the session and record that this session was forked
-	// from.
+	// ForkOf is the session that this one was forked from, and ForkAt the last record that it has
+	// of it; 0 for an imported fork whose original is not in the store. A fork made by
+	// furl has the same record numbers as its original.
 	ForkOf furl.SessionID `json:"fork_of,omitempty"`
 	ForkAt furl.Seq       `json:"fork_at,omitempty"`
 	// Settings are the user's settings for this session.

@@ -52,6 +52,8 @@ type Imported struct {
 	Messages int            `json:"messages"`
 	Notes    []string       `json:"notes,omitempty"`
 	Skipped  int            `json:"skipped,omitempty"`
+	// ForkOf is the session whose records this one begins with.
+	ForkOf furl.SessionID `json:"fork_of,omitempty"`
 
 	Tenant furl.Tenant `json:"-"`
 	Same   bool        `json:"-"` // the stored session has the records of the recording and no others
@@ -66,6 +68,8 @@ type Importer struct {
 	Tenants    []furl.Tenant                    // changed, besides the local one
 	// Appended, if not nil, is called after each append. Then appends are small.
 	Appended func(context.Context, furl.SessionKey) error
+
+	orphans map[furl.SessionKey]map[furl.SessionKey]bool // forks in the store, by the session that they wait for
 }
 
 // Session imports a session, or its new records.
@@ -102,10 +106,14 @@ func (im *Importer) Session(ctx context.Context, rec *transcript.Recording, s *t
 		switch {
 		case stored == 0:
 			line.Result = ImportedNew
+			if err := im.fork(ctx, key, s, meta); err != nil {
+				return line, err
+			}
+			line.ForkOf = meta.ForkOf
 		case common == len(records):
 			// The store has all of its records, and perhaps more.
 			line.Same = stored == common
-			return line, im.describe(ctx, key, meta, session.Title(records), &line)
+			return line, im.describe(ctx, key, s, meta, session.Title(records), &line)
 		case common == stored:
 			if line.Result = ImportedMore; !im.Dry {
 				info, err := im.Info(ctx, key)
@@ -135,7 +143,10 @@ func (im *Importer) Session(ctx context.Context, rec *transcript.Recording, s *t
 		}
 		im.changed(key.Tenant)
 		line.Same = true
-		return line, im.Add(ctx, key, meta, was, records[stored:], rebuild.ByDigest(s.Contents))
+		if err := im.Add(ctx, key, meta, was, records[stored:], rebuild.ByDigest(s.Contents)); err != nil || stored > 0 {
+			return line, err
+		}
+		return line, im.adopt(ctx, key, s.Log, meta)
 	}
 }
 

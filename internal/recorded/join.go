@@ -198,7 +198,7 @@ func ownSession(info *storage.SessionInfo, s *transcript.Session) bool {
 
 // describe updates the title, project and agent of a session that has all records of a
 // recording.
-func (im *Importer) describe(ctx context.Context, key furl.SessionKey, meta *storage.Meta, automatic string, line *Imported) error {
+func (im *Importer) describe(ctx context.Context, key furl.SessionKey, s *transcript.Session, meta *storage.Meta, automatic string, line *Imported) error {
 	line.Result = ImportedNothing
 	if im.Dry {
 		return nil
@@ -209,6 +209,12 @@ func (im *Importer) describe(ctx context.Context, key furl.SessionKey, meta *sto
 			return err
 		}
 		now := describedBy(info.Meta, *meta, automatic)
+		if s.ForkOf != "" && now.ForkAt == 0 { // imported by an earlier version, or before its original
+			if err := im.fork(ctx, key, s, &now); err != nil {
+				return err
+			}
+		}
+		line.ForkOf = now.ForkOf
 		if reflect.DeepEqual(now, info.Meta) {
 			return nil
 		}

@@ -78,7 +78,7 @@ type waiting struct{ ids, of []string }
 
 // waitingFor returns which sessions a recording must wait for.
 func waitingFor(rec *transcript.Recording, read map[string]bool) (w waiting) {
-	if rec.File == Stdin || len(rec.Sessions) == 0 {
+	if rec.File == Stdin || rec.Part > 0 { // it cannot be read again at once
 		return w
 	}
 	for _, s := range rec.Sessions {

@@ -68,7 +68,7 @@ func piText(id, parent string, copied, own int) string {
 	var b strings.Builder
 	of := ""
 	if parent != "" {
-		of = fmt.Sprintf(`,"parentSession":"/home/ada/.pi/agent/sessions/p/%s.jsonl"`, parent)
+		of = fmt.Sprintf(`,"parentSession":"/home/ada/.pi/agent/sessions/p/2026-08-19T10-00-00-000Z_%s.jsonl"`, parent)
 	}
 	fmt.Fprintf(&b, `{"type":"session","version":3,"id":%q,"timestamp":"2026-08-19T10:00:00.000Z","cwd":"/p"%s}`+"\n", id, of)
 	last := "null"

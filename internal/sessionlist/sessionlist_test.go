@@ -46,7 +46,7 @@ func TestSubAgentRows(t *testing.T) {
 	text := func(nest bool, limit int) string {
 		var b strings.Builder
 		for _, r := range NewList(all, all, nest, limit).Rows {
-			if r.Nested {
+			if r.Depth > 0 {
 				b.WriteString("+")
 			}
 			b.WriteString(string(r.Info.Session) + " ")
@@ -61,6 +61,44 @@ func TestSubAgentRows(t *testing.T) {
 	}
 	if l := NewList(all, all, false, 1); l.Hidden != 3 || l.Rows[0].SubAgents != 3 {
 		t.Errorf("%d hidden, %d of the session, want 3", l.Hidden, l.Rows[0].SubAgents)
+	}
+}
+
+// Forks are below their original, at the place of the newest of them.
+func TestForkRows(t *testing.T) {
+	fork := func(id, of string) storage.SessionInfo {
+		info := sessionInfo(id, id, "", "")
+		info.ForkOf = furl.SessionID(of)
+		return info
+	}
+	all := []storage.SessionInfo{
+		fork("f2", "f1"), // newest first
+		fork("x", ""),
+		fork("f1", "p"),
+		fork("f3", "p"),
+		fork("gone", "deleted"),
+		sessionInfo("sub", "sub", "f1", ""),
+		fork("p", ""),
+		fork("c1", "c2"), // in a circle
+		fork("c2", "c1"),
+		fork("self", "self"),
+	}
+	text := func(nest bool, limit int) string {
+		var b strings.Builder
+		for _, r := range NewList(all, all, nest, limit).Rows {
+			b.WriteString(strings.Repeat("+", r.Depth))
+			if r.Fork {
+				b.WriteString("fork:")
+			}
+			b.WriteString(string(r.Info.Session) + " ")
+		}
+		return b.String()
+	}
+	if got, want := text(false, 0), "p +fork:f1 ++fork:f2 +fork:f3 x gone c2 +fork:c1 self "; got != want {
+		t.Errorf("the list is %s, want %s", got, want)
+	}
+	if got, want := text(true, 1), "p +fork:f1 ++sub ++fork:f2 +fork:f3 "; got != want {
+		t.Errorf("the list is %s, want %s", got, want)
 	}
 }
 

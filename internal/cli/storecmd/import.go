@@ -77,7 +77,7 @@ func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, again, d
 	var damage []string // a line for each damaged file
 	files, unreadable := 0, 0
 	reader := transcript.Reader{Counter: token.O200k(), Bodies: true}
-	for rec, err := range reader.Walk(paths...) {
+	for rec, err := range recorded.ParentsFirst(reader.Walk(paths...), reader.ReadFile) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

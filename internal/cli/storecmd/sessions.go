@@ -36,7 +36,8 @@ as in claude --resume ID.
 
 Ids are shortened to what identifies a session; every command accepts them. Messages
 include those of other branches. Sub-agents are counted with the session that
-started them; --all lists them below it.`,
+started them; --all lists them below it. A fork is listed below its original, which
+is where the newest of both would be.`,
 		Example: `  furl sessions
   furl sessions --project .
   furl sessions "rename the config" --limit 5
@@ -157,8 +158,11 @@ func sessionsTable(w io.Writer, l *sessionlist.List, now time.Time) *cmdline.Tab
 	t := cmdline.NewTable(w, cmdline.Text("session"), cmdline.Text("title"), cmdline.Text("project"), cmdline.Text("agent"), cmdline.Text("model"), cmdline.Number("messages"), cmdline.Number("sub-agents"), cmdline.Number("size"), cmdline.Number("updated"))
 	for _, r := range l.Rows {
 		s, title, started := r.Info, cmp.Or(r.Info.Title, "(no text)"), ""
-		if r.Nested {
-			title = "└ " + title
+		if r.Fork {
+			title = "fork: " + title
+		}
+		if r.Depth > 0 {
+			title = strings.Repeat("  ", min(r.Depth, 8)-1) + "└ " + title
 		}
 		if r.SubAgents > 0 {
 			started = numbers.Thousands(r.SubAgents)

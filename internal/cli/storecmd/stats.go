@@ -2,6 +2,7 @@ package storecmd
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
@@ -26,6 +28,7 @@ type jsonStats struct {
 	Sessions     int64  `json:"sessions"`
 	Records      int64  `json:"records"`
 	Messages     int64  `json:"messages"`
+	Copied       int64  `json:"copied_records"`
 	MessageBytes int64  `json:"message_bytes"`
 	Bodies       int64  `json:"body_bytes"`
 	Index        int64  `json:"index_bytes"`
@@ -95,7 +98,11 @@ func sizes(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store) error
 			unindexed++
 		}
 	}
-	out := jsonStats{s.Place, s.Format, s.Sessions, s.Records, s.Messages, s.MessageBytes, s.Bodies, s.Index, s.Vectors, s.Log, s.Total, unindexed}
+	copied, err := copiedRecords(ctx, store)
+	if err != nil {
+		return err
+	}
+	out := jsonStats{s.Place, s.Format, s.Sessions, s.Records, s.Messages, copied, s.MessageBytes, s.Bodies, s.Index, s.Vectors, s.Log, s.Total, unindexed}
 	w := cmd.OutOrStdout()
 	if f.Json {
 		return cmdline.PrintJSON(w, out)
@@ -106,6 +113,9 @@ func sizes(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store) error
 	row("sessions", s.Sessions, "")
 	row("records", s.Records, "")
 	row("messages", s.Messages, numbers.Bytes(s.MessageBytes)+" as sent")
+	if copied > 0 {
+		row("copied records", copied, "of other sessions, in forks")
+	}
 	size := func(what string, n int64) { t.Add(what, numbers.Bytes(n), share64(n, s.Total)) }
 	size("message bodies", s.Bodies)
 	size("search index", s.Index)
@@ -126,6 +136,34 @@ func sizes(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store) error
 		cmdline.PrintWrapped(w, advice, cmdline.Width(w))
 	}
 	return nil
+}
+
+// copiedRecords returns how many records forks have of sessions in the store.
+func copiedRecords(ctx context.Context, store storage.Store) (n int64, err error) {
+	all := []furl.Tenant{tenants.Local}
+	if lister, ok := store.(storage.TenantLister); ok {
+		if all, err = lister.Tenants(ctx); err != nil {
+			return 0, err
+		}
+	}
+	for _, tenant := range all {
+		known := make(map[furl.SessionID]bool)
+		var forks []storage.Meta
+		for info, err := range store.Sessions(ctx, tenant, storage.SessionQuery{}) {
+			if err != nil {
+				return 0, err
+			}
+			if known[info.Session] = true; info.ForkAt > 0 {
+				forks = append(forks, info.Meta)
+			}
+		}
+		for _, f := range forks {
+			if known[f.ForkOf] {
+				n += int64(f.ForkAt)
+			}
+		}
+	}
+	return n, nil
 }
 
 // largeStore is the size in bytes from which on furl says how to limit a store.
