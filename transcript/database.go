@@ -37,8 +37,8 @@ type sessionDatabase interface {
 	text(ctx context.Context, id string) ([]byte, error)
 }
 
-// storedSession is a session of a database.
-type storedSession struct{ id, parent string }
+// storedSession is a session of a database, the one that started it, and the one whose messages it begins with.
+type storedSession struct{ id, parent, forkOf string }
 
 var databaseKinds = []databaseKind{opencodeDatabase, openclawDatabase, crushDatabase}
 
@@ -128,7 +128,7 @@ func (rd *Reader) addStored(ctx context.Context, rec *Recording, sessions sessio
 		return err
 	}
 	for _, s := range one.Sessions {
-		s.Parent = cmp.Or(s.Parent, stored.parent)
+		s.Parent, s.ForkOf = cmp.Or(s.Parent, stored.parent), cmp.Or(s.ForkOf, stored.forkOf)
 	}
 	rec.Format = one.Format
 	rec.merge(one)

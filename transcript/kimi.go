@@ -289,7 +289,7 @@ func (k *kimi) identify() {
 		b.Project = k.state.str("cwd")
 	}
 	if agent == "main" {
-		b.Title = headline(k.state.str("title"))
+		b.Title, b.ForkOf = headline(k.state.str("title")), k.state.str("forkedFrom")
 		return
 	}
 	b.ID, b.Parent = session+"/"+agent, session

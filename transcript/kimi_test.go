@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,15 +138,15 @@ func TestKimiFolder(t *testing.T) {
 		"wd_quay/session_7/agents/agent-1/wire.jsonl":              "kimi-agent.jsonl",
 		"wd_quay/session_7/agents/main/tool-results/toolu_1.jsonl": "kimi-agent.jsonl",
 	}, map[string]string{
-		"wd_quay/session_7/state.json":         `{"id":"session_7","cwd":"/home/mira/quay","title":"Count lines","agents":{"main":{},"agent-1":{"parentAgentId":"agent-0"}}}`,
+		"wd_quay/session_7/state.json":         `{"id":"session_7","cwd":"/home/mira/quay","title":"Count lines","forkedFrom":"session_6","agents":{"main":{},"agent-1":{"parentAgentId":"agent-0"}}}`,
 		"wd_quay/session_7/notify/state.json":  `{"enabled":false}`,
 		"wd_quay/session_7/logs/kimi-code.log": "INFO",
 	})
 	got := make(map[string]string)
 	for _, s := range allSessions(t, dir) {
 		got[s.ID] = s.Parent
-		if s.ID == "session_7" && s.Title != "Count lines" {
-			t.Errorf("title %q", s.Title)
+		if s.ID == "session_7" && (s.Title != "Count lines" || s.ForkOf != "session_6") {
+			t.Errorf("title %q, fork of %q", s.Title, s.ForkOf)
 		}
 		if n, sum := sumUsage(s); s.Parent == "session_7" && (n != 1 || sum != furl.Usage{CacheWrite: 18305, Output: 12}) {
 			t.Errorf("%s: %d requests used %+v", s.ID, n, sum)
@@ -153,6 +154,26 @@ func TestKimiFolder(t *testing.T) {
 	}
 	if len(got) != 3 || got["session_7/agent-0"] != "session_7" || got["session_7/agent-1"] != "session_7/agent-0" {
 		t.Errorf("read %v", got)
+	}
+}
+
+// A fork of Kimi Code 2.1.0 repeats all events of its origin, and continues after the event "forked". The usage is that
+// of the provider; that of the last request is the fork's own.
+func TestKimiFork(t *testing.T) {
+	fork := fixture(t, "kimi-fork.jsonl")
+	got := contentsOf(only(t, fork))
+	asked := slices.DeleteFunc(got.asked, func(text string) bool { return strings.HasPrefix(text, "<system-reminder>") })
+	if strings.Join(asked, "|") != "First task: look around|Second task|Fork task" {
+		t.Errorf("asked %q", asked)
+	}
+	if want := (furl.Usage{Output: 65, CacheRead: 44402, CacheWrite: 44591}); got.requests != 4 || got.calls != 1 || got.usage != want {
+		t.Errorf("%d requests, %d calls, used %+v, want %+v", got.requests, got.calls, got.usage, want)
+	}
+	text := string(fixtures(t)["kimi-fork.jsonl"])
+	origin, _, ok := strings.Cut(text, `{"type":"forked"`)
+	ids, forked := repliesIn(t, origin), repliesIn(t, text)
+	if !ok || len(ids) != 3 || !slices.Equal(ids, forked[:3]) || slices.Contains(ids, forked[3]) {
+		t.Errorf("%x are not the first of %x", ids, forked)
 	}
 }
 

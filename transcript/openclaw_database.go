@@ -29,9 +29,10 @@ func (o *openclawStore) list(ctx context.Context) (list []storedSession, err err
 			select w.session_id, w.session_key, w.created_at, (
 				select event_id from transcript_event_identities i where i.session_id = w.session_id order by seq desc limit 1) as event_id
 			from session_windows w)
-		select a.session_id, coalesce(p.current_session_id, '')
+		select a.session_id, coalesce(p.current_session_id, ''), coalesce(f.current_session_id, n.fork_source_session_id, '')
 		from newest a
 		left join session_nodes n on n.session_key = a.session_key
+		left join session_nodes f on f.session_key = n.fork_source_session_key
 		left join session_nodes p on p.session_key = n.spawned_by and n.fork_source_session_id is null
 		where exists (select 1 from transcript_events e where e.session_id = a.session_id)
 			and not exists (
@@ -44,7 +45,7 @@ func (o *openclawStore) list(ctx context.Context) (list []storedSession, err err
 	defer rows.Close()
 	for rows.Next() {
 		var s storedSession
-		if err := rows.Scan(&s.id, &s.parent); err != nil {
+		if err := rows.Scan(&s.id, &s.parent, &s.forkOf); err != nil {
 			return nil, err
 		}
 		list = append(list, s)

@@ -101,6 +101,10 @@ func TestOpenclawDatabase(t *testing.T) {
 		checkRequests(t, s, true)
 	}
 
+	if main, fork := list[0].Sessions[0], list[1].Sessions[0]; fork.ForkOf != main.ID || main.ForkOf != "" {
+		t.Errorf("forks of %q and %q", main.ForkOf, fork.ForkOf)
+	}
+
 	// What the agent adds is seen, though it is only in the write-ahead log.
 	exec(`insert into transcript_events (session_id, seq, event_json, created_at) values ('58941738-9b68-4acb-9155-05369d6a94b2', 100, ?1, 1)`,
 		`{"type":"message","id":"x","parentId":"9a0587cb-77ed-472d-9395-49bf7c197fcb","timestamp":"2026-11-29T09:00:00.000Z","message":{"role":"user","content":"Fifth task","timestamp":1795942800000}}`)

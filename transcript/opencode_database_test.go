@@ -234,8 +234,8 @@ func execute(t *testing.T, db *sql.DB, query string) {
 
 // Sessions whose parents form a circle are all read.
 func TestTreesOf(t *testing.T) {
-	got := treesOf([]storedSession{{"a", ""}, {"b", "a"}, {"c", "b"}, {"d", "gone"}, {"e", "f"}, {"f", "e"}})
-	want := [][]storedSession{{{"a", ""}, {"b", "a"}, {"c", "b"}}, {{"d", "gone"}}, {{"e", "f"}, {"f", "e"}}}
+	got := treesOf([]storedSession{{"a", "", ""}, {"b", "a", ""}, {"c", "b", ""}, {"d", "gone", ""}, {"e", "f", ""}, {"f", "e", ""}})
+	want := [][]storedSession{{{"a", "", ""}, {"b", "a", ""}, {"c", "b", ""}}, {{"d", "gone", ""}}, {{"e", "f", ""}, {"f", "e", ""}}}
 	if !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("%v, want %v", got, want)
 	}

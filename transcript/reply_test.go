@@ -64,3 +64,17 @@ func TestRepliesDiffer(t *testing.T) {
 		}
 	}
 }
+
+// Continue copies messages into a fork without times, and does not name its origin. From the first call on, the
+// replies of both are the same; other answers to the same question are not.
+func TestRepliesWithoutTimes(t *testing.T) {
+	list := fixtures(t)
+	ids, fork := repliesIn(t, string(list["continue.json"])), repliesIn(t, string(list["continue-fork.json"]))
+	if len(ids) != 5 || len(fork) != 6 || !slices.Equal(ids, fork[:5]) || slices.Contains(ids, fork[5]) {
+		t.Errorf("%x are not the first of %x", ids, fork)
+	}
+	const plain = `{"sessionId":"a","workspaceDirectory":"/w","title":"t","history":[{"message":{"role":"user","content":"Hi."}},{"message":{"role":"assistant","content":"Hi."}}]}`
+	if slices.Equal(repliesIn(t, plain), repliesIn(t, strings.Replace(plain, `"a"`, `"b"`, 1))) {
+		t.Error("the same words in two sessions are one reply")
+	}
+}

@@ -135,6 +135,27 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// The agents of which docs/use/formats.md says that their sessions are found are known here.
+func TestDocumentedHomes(t *testing.T) {
+	text, err := os.ReadFile("../../docs/use/formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| agent | tried |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := strings.Split(table, "\n")
+	if len(rows) < 10 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	known := strings.Split(agents.Known(), ", ")
+	for _, row := range rows[2:] {
+		name, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
+		if !slices.Contains(known, name) {
+			t.Errorf("no home of %q in %v", name, known)
+		}
+	}
+}
+
 func TestName(t *testing.T) {
 	for client, want := range map[string]string{"claude-cli": "Claude Code", "codex_cli_rs": "Codex", "Kilo-Code": "Kilo Code", "Claude Code": "Claude Code", "mine": "mine", "": ""} {
 		if got := agents.Name(client); got != want {
