@@ -28,6 +28,10 @@ type ExportOptions struct {
 	// Model is the model that receives the view; it decides which thinking is
 	// shown. The zero value shows all thinking.
 	Model furl.Model
+	// Provider is the provider that continues the session in Codex, as its configuration
+	// names it; Codex does not open a session without one. If empty, it is openai. It is for
+	// the format codex only.
+	Provider string
 	// Structure leaves out everything that somebody wrote: texts, titles, names, paths
 	// and dates. Roles, kinds, sizes and times since the start remain. It is for the
 	// format html only.

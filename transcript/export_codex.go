@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -102,7 +103,8 @@ func (w *codexWriter) begin(v *furl.View) {
 	}
 	now := stamp(w.clock.tick(time.Time{}))
 	w.record("session_meta", jsonObject{}.str("id", id).str("timestamp", now).str("cwd", w.s.project()).
-		str("originator", "furl").str("cli_version", codexVersion).str("source", "cli").done())
+		str("originator", "furl").str("cli_version", codexVersion).str("source", "cli").
+		str("model_provider", cmp.Or(w.opts.Provider, "openai")).done())
 }
 
 // item writes an item with an id and a name that OpenAI accepts.
@@ -189,13 +191,21 @@ func (w *codexWriter) text(m *furl.Message) {
 	}
 	var texts []string
 	for i := range m.Blocks {
-		if b := &m.Blocks[i]; b.Kind == furl.KindText && strings.TrimSpace(b.Text) != "" {
+		if b := &m.Blocks[i]; b.Kind == furl.KindText && strings.TrimSpace(b.Text) != "" && !addedByAgent(b.Text) {
 			texts = append(texts, b.Text)
 		}
 	}
 	if len(texts) > 0 {
 		w.record("event_msg", jsonObject{}.str("type", typ).str("message", strings.Join(texts, "\n")).done())
 	}
+}
+
+// addedByAgent reports whether an agent has added a text to the user's. Codex would show it, and
+// take it for the title of the session.
+func addedByAgent(text string) bool {
+	return slices.ContainsFunc([]string{"<environment_context>", "<user_instructions>", "<system-reminder>", "# AGENTS.md instructions"}, func(start string) bool {
+		return strings.HasPrefix(strings.TrimSpace(text), start)
+	})
 }
 
 func (w *codexWriter) record(typ string, payload []byte) {

@@ -46,7 +46,7 @@ func (x *exporter) writeOpencode() error {
 		} else {
 			asked = id
 			info = info.str("role", "user").raw("time", jsonObject{}.num("created", ms).done()).str("agent", "build").
-				raw("model", opencodeModel(jsonObject{}, t.model, w.s.Wire).done())
+				raw("model", opencodeModelFields(jsonObject{}, t.model, w.s.Wire).done())
 		}
 		var parts [][]byte
 		for i := range t.pieces {
@@ -56,6 +56,10 @@ func (x *exporter) writeOpencode() error {
 			}
 		}
 		messages = append(messages, jsonObject{}.raw("info", info.done()).raw("parts", jsonList(parts)).done())
+	}
+	if len(list) > 0 {
+		model := opencodeModel(list[len(list)-1].model, x.s.Wire)
+		w.note("opencode continues with the session's model, %s/%s; for another one, add -m PROVIDER/MODEL to its command", model[0], model[1])
 	}
 	if w.lost > 0 {
 		w.note("%s not exported: opencode has no images in failed results", plural(w.lost, "image"))
@@ -67,13 +71,19 @@ func (x *exporter) writeOpencode() error {
 	return nil
 }
 
-// opencodeModel adds the names of a provider and a model.
-func opencodeModel(o jsonObject, model string, wire furl.Format) jsonObject {
+// opencodeModel returns the names of a provider and a model.
+func opencodeModel(model string, wire furl.Format) [2]string {
 	provider := "openai"
 	if wire == furl.FormatAnthropic {
 		provider = "anthropic"
 	}
-	return o.str("providerID", provider).str("modelID", cmp.Or(model, "unknown"))
+	return [2]string{provider, cmp.Or(model, "unknown")}
+}
+
+// opencodeModelFields adds them to an object.
+func opencodeModelFields(o jsonObject, model string, wire furl.Format) jsonObject {
+	names := opencodeModel(model, wire)
+	return o.str("providerID", names[0]).str("modelID", names[1])
 }
 
 func (w *opencodeWriter) reply(o jsonObject, t *turn, ms int64, parent string) jsonObject {
@@ -86,7 +96,7 @@ func (w *opencodeWriter) reply(o jsonObject, t *turn, ms int64, parent string) j
 	tokens := jsonObject{}.num("input", int64(u.Input)).num("output", int64(u.Output)).num("reasoning", 0).raw("cache", cache.done())
 	o = o.str("role", "assistant").str("parentID", parent).str("mode", "build").str("agent", "build").
 		raw("path", jsonObject{}.str("cwd", w.s.project()).str("root", "/").done()).num("cost", 0).raw("tokens", tokens.done())
-	return opencodeModel(o, t.model, w.s.Wire).raw("time", jsonObject{}.num("created", ms).num("completed", ms).done()).str("finish", finish)
+	return opencodeModelFields(o, t.model, w.s.Wire).raw("time", jsonObject{}.num("created", ms).num("completed", ms).done()).str("finish", finish)
 }
 
 // parts returns the fields of the parts for a piece of a message.

@@ -177,6 +177,12 @@ func (p Place) codexConfig() (values map[string]string, path string) {
 	return readTOML(readSettings(path)), path
 }
 
+// CodexProvider is the provider that Codex is configured to use, "" for its default.
+func (p Place) CodexProvider() string {
+	c, _ := p.codexConfig()
+	return c["model_provider"]
+}
+
 // readTOML reads the strings of a TOML file by their dotted keys: enough to find a
 // provider. It understands no multi-line values and no inline tables.
 func readTOML(data []byte) map[string]string {

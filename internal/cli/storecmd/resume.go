@@ -20,6 +20,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/transcript"
@@ -110,6 +111,9 @@ func (f *resumeFlags) run(cmd *cobra.Command, args []string) (err error) {
 	defer t.Close(&err)
 	h := &handover{resumeFlags: f, cmd: cmd, agent: agent, s: t.Wire()}
 	h.opts = transcript.ExportOptions{View: f.view, At: furl.Seq(f.at), Model: t.Model(t.Meta().Model)}
+	if agent.Name == "codex" {
+		h.opts.Provider = launch.Here().CodexProvider()
+	}
 	if h.s.Project, err = f.project(t.Meta().Project); err != nil {
 		return err
 	}

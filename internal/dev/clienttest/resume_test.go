@@ -1,12 +1,17 @@
 package clienttest
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/furlhq/furl/sim"
 )
@@ -59,6 +64,9 @@ func (st *fixture) inherit(t *testing.T, h heir, session, task string, flags ...
 	if err := json.Unmarshal(out, &written); err != nil || len(written.Command) < 3 {
 		t.Fatalf("furl resume printed %s: %v", out, err)
 	}
+	if h.to == "codex" {
+		st.opens(t, program, written.Command[2])
+	}
 	n := len(st.sim.Requests())
 	said := st.run(t, h.env(st), program[0], append(program[1:len(program):len(program)], h.resume(written.Command[1:], task)...)...)
 	if !strings.Contains(said, "Done after") {
@@ -77,6 +85,52 @@ func (st *fixture) inherit(t *testing.T, h heir, session, task string, flags ...
 		}
 	}
 	return first
+}
+
+// opens checks that Codex opens a session as its terminal interface does, through its server, and
+// shows it.
+func (st *fixture) opens(t *testing.T, program []string, session string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program[0], append(program[1:len(program):len(program)], "app-server")...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = st.env(), st.dir, 5*time.Second
+	killGroup(cmd)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cancel(); _ = cmd.Wait() }() // it was killed
+	fmt.Fprintf(in, `{"id":1,"method":"initialize","params":{"clientInfo":{"name":"furl","title":"furl","version":"1"}}}
+{"method":"initialized"}
+{"id":2,"method":"thread/resume","params":{"threadId":%q}}
+`, session)
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var reply struct {
+			ID     int
+			Error  json.RawMessage
+			Result struct {
+				Thread struct{ Turns []json.RawMessage }
+			}
+		}
+		if json.Unmarshal(lines.Bytes(), &reply) != nil || reply.ID != 2 {
+			continue
+		}
+		if len(reply.Error) > 0 || len(reply.Result.Thread.Turns) == 0 {
+			t.Errorf("Codex opens the session with %.1000s", lines.Text())
+		}
+		return
+	}
+	t.Errorf("Codex does not open the session: %v", lines.Err())
 }
 
 // inOrder checks that a request has all the words, one after the other.
