@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -19,6 +20,7 @@ type claudeThread struct {
 	nodeOf map[string]*claudeNode // by the uuid of a record
 	calls  map[string]*claudeNode // the reply that made a call
 	reply  *claudeNode            // the newest
+	byID   map[string]*claudeNode // replies by the id of their message
 	cut    *claudeNode            // the newest, while it has no summary
 	start  *claudeRecord          // the record from which the first prompt starts
 	tree   bool                   // records name their parents
@@ -67,7 +69,7 @@ func (t *claudeThread) root() *claudeThread {
 func (t *claudeThread) session(c *claudeReader) *Session {
 	b := newBuilder(c.in, anthropic.Codec)
 	b.ID, b.Parent = t.id, t.parent
-	t.nodeOf, t.calls = make(map[string]*claudeNode), make(map[string]*claudeNode)
+	t.nodeOf, t.calls, t.byID = make(map[string]*claudeNode), make(map[string]*claudeNode), make(map[string]*claudeNode)
 	messages := 0
 	t.dropQueued()
 	for _, r := range t.records {
@@ -158,11 +160,17 @@ func (t *claudeThread) placeReply(c *claudeReader, r *claudeRecord) *claudeNode 
 	if r.apiError {
 		return nil
 	}
-	n := t.reply
-	if n == nil || r.id == "" || n.records[0].id != r.id {
+	n := t.byID[r.id]
+	switch {
+	case n == nil:
 		n = t.addNode(c, r, claudeReply)
-		t.reply = n
-	} else {
+		if t.reply = n; r.id != "" {
+			t.byID[r.id] = n
+		}
+	case n == t.reply:
+		n.records = append(n.records, r)
+	default: // two processes write into the file, or the reply is in it twice
+		r.dropRepeated(n)
 		n.records = append(n.records, r)
 	}
 	for _, b := range r.blocks {
@@ -171,6 +179,15 @@ func (t *claudeThread) placeReply(c *claudeReader, r *claudeRecord) *claudeNode 
 		}
 	}
 	return n
+}
+
+// dropRepeated drops the blocks that a reply has already.
+func (r *claudeRecord) dropRepeated(n *claudeNode) {
+	r.blocks = slices.DeleteFunc(r.blocks, func(b part) bool {
+		return slices.ContainsFunc(n.records, func(old *claudeRecord) bool {
+			return slices.ContainsFunc(old.blocks, func(o part) bool { return bytes.Equal(o.raw, b.raw) })
+		})
+	})
 }
 
 // placeResults adds a record with results to the node of the reply that made

@@ -21,7 +21,7 @@ const (
 // be used afterwards.
 func (b *builder) finish() *Session {
 	b.prune()
-	f := finisher{builder: b, pairing: pairing{answered: make(map[string]bool)}, thought: make(map[string]bool), kept: make(map[furl.Digest]bool)}
+	f := finisher{builder: b, pairing: pairing{answered: make(map[string]bool), halves: make(map[string]bool)}, thought: make(map[string]bool), kept: make(map[furl.Digest]bool)}
 	for from := 0; from < len(b.entries); {
 		to := from + 1
 		for to < len(b.entries) && !b.entries[to].rewind {
@@ -97,7 +97,7 @@ func (f *finisher) branch(run []entry, first ref) {
 		again = f.goTo(&run[0])
 		run, first = run[1:], first+1
 	}
-	f.results = make(map[string][]ref)
+	f.results, f.answers = make(map[string][]ref), make(map[string][]ref)
 	for i := range run {
 		if run[i].msg != nil {
 			f.expect(run[i].msg, first+ref(i))
@@ -113,6 +113,7 @@ func (f *finisher) branch(run []entry, first ref) {
 	}
 	f.thoughtOf(true)
 	f.endRequest()
+	f.release()
 }
 
 // goTo rewinds the log. A log can only rewind to a record where no call is
@@ -129,7 +130,7 @@ func (f *finisher) goTo(e *entry) (again []ref) {
 		f.in.skip(e.line, "%v", err)
 		return nil
 	}
-	f.answered, f.open = make(map[string]bool), nil
+	f.answered, f.open, f.halves = make(map[string]bool), nil, make(map[string]bool)
 	clear(f.thought)
 	for _, r := range f.Log.Path(head.Parent) {
 		if m, ok := r.Body.(*furl.Message); ok {
@@ -150,7 +151,13 @@ func (f *finisher) goTo(e *entry) (again []ref) {
 // entry appends one entry, and first the entries that it depends on.
 func (f *finisher) entry(e *entry) {
 	e.done = true
+	if len(f.held) > 0 && (e.cut != nil || e.msg != nil && e.msg.Role != furl.RoleAssistant && !f.follows(e.msg)) {
+		f.release()
+	}
 	switch {
+	case e.msg != nil && f.follows(e.msg):
+		f.held = append(f.held, e)
+		return
 	case e.msg != nil && f.reasons(e.msg):
 		f.think(e)
 		return
@@ -193,6 +200,9 @@ func (f *finisher) message(e *entry) {
 	f.in.measure(m)
 	if f.append(e, m) {
 		f.track(m)
+	}
+	if len(f.held) > 0 && !f.Log.State().AwaitsProvider() {
+		f.release()
 	}
 }
 

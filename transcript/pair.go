@@ -26,6 +26,9 @@ type pairing struct {
 	answered map[string]bool  // the calls of the path: whether they have a result
 	open     []string         // calls without a result, oldest first
 	results  map[string][]ref // the messages with results further on, by call
+	halves   map[string]bool  // the provider's calls of the path: whether they wait for their answer
+	answers  map[string][]ref // the messages with such an answer further on
+	held     []*entry         // messages that follow the answer of such a call
 }
 
 // expect records the results of a later message.
@@ -34,6 +37,9 @@ func (p *pairing) expect(m *furl.Message, r ref) {
 		if m.Blocks[i].Kind == furl.KindResult {
 			id := m.Blocks[i].ID
 			p.results[id] = append(p.results[id], r)
+		} else if m.Blocks[i].Half == furl.HalfAnswer {
+			id := m.Blocks[i].ID
+			p.answers[id] = append(p.answers[id], r)
 		}
 	}
 }
@@ -42,6 +48,9 @@ func (p *pairing) expect(m *furl.Message, r ref) {
 func (p *pairing) track(m *furl.Message) {
 	for i := range m.Blocks {
 		id := m.Blocks[i].ID
+		if half := m.Blocks[i].Half; half != 0 {
+			p.halves[id] = half == furl.HalfCall
+		}
 		switch m.Blocks[i].Kind {
 		case furl.KindCall:
 			p.answered[id] = false
@@ -52,6 +61,35 @@ func (p *pairing) track(m *furl.Message) {
 				p.open = slices.Delete(p.open, at, at+1)
 			}
 		}
+	}
+}
+
+// follows reports whether a message was recorded before the answer to a call that the
+// provider runs, and follows it: only results come between the two.
+func (f *finisher) follows(m *furl.Message) bool {
+	if f.Wire != furl.FormatAnthropic || m.Role == furl.RoleAssistant || hasResult(m) || !f.Log.State().AwaitsProvider() {
+		return false
+	}
+	for id, waits := range f.halves {
+		if !waits {
+			continue
+		}
+		for _, r := range f.answers[id] {
+			if !f.entries[r-1].done {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// release appends the messages that were held.
+func (f *finisher) release() {
+	held := f.held
+	f.held = nil
+	for _, e := range held {
+		f.in.behind++
+		f.entry(e)
 	}
 }
 

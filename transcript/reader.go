@@ -268,9 +268,9 @@ type input struct {
 	refused         error // why the recording is refused
 
 	dropped int // skips beyond maxSkips
-	// Counts of repairs: placeholder results added, results moved, first
-	// messages added, replies separated, unused reasoning removed.
-	made, moved, begun, parted, unused int
+	// Counts of repairs: placeholder results added, results moved, messages
+	// moved behind an answer of the provider, first messages added, replies separated, unused reasoning removed.
+	made, moved, behind, begun, parted, unused int
 }
 
 // maxSkips bounds the list of skipped records of one file.
@@ -300,6 +300,9 @@ func (in *input) summarize() {
 	}
 	if in.moved > 0 {
 		in.note("moved %s to the call, because it was recorded late", plural(in.moved, "result"))
+	}
+	if in.behind > 0 {
+		in.note("moved %s behind the answer of a tool that the provider runs", plural(in.behind, "message"))
 	}
 	if in.begun > 0 {
 		in.note("added a first message to %s that started with the model", plural(in.begun, "conversation"))
