@@ -61,15 +61,19 @@ func (r *run) cacheUsed() time.Time {
 // ping sends the pings of the pause that ends with a request.
 func (r *run) ping(until time.Time) { r.pingWhile(func(at time.Time) bool { return at.Before(until) }) }
 
-// pingAfterLast sends the pings after the last request. Its outcome pays for them.
+// pingAfterLast sends the pings after the last request. Its outcome pays for them, and for a
+// compaction after it.
 func (r *run) pingAfterLast() {
 	r.pingWhile(func(time.Time) bool { return true })
 	if n := len(r.each); n > 0 {
-		r.each[n-1].add(r.own)
-		r.out.all.add(r.own)
+		for _, paid := range []bought{r.own, r.agent} {
+			r.each[n-1].add(paid)
+			r.out.all.add(paid)
+		}
 		r.out.Split.Own += r.own.dollars
+		r.out.Split.Compactions += r.agent.dollars
 	}
-	r.own = bought{}
+	r.own, r.agent = bought{}, bought{}
 }
 
 // pingWhile sends the pings that pay, as long as the session has not continued at

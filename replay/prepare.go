@@ -27,6 +27,8 @@ type session struct {
 	// requests are in recorded order. byExchange maps their Exchange records.
 	requests   []*request
 	byExchange map[furl.Seq]*request
+	// compactions are the agent's own that a model wrote, by their records.
+	compactions map[furl.Seq]*compaction
 	// sizes converts counted tokens into the provider's tokens. It is fitted to
 	// the sizes that the whole recording reports.
 	sizes token.Calibration
@@ -115,10 +117,10 @@ func newSession(rec *transcript.Session, o *Options) *session {
 		id:         rec.ID,
 		log:        rec.Log,
 		codec:      wire.For(rec.Wire),
-		byExchange: make(map[furl.Seq]*request),
-		pieces:     make([]rendered, rec.Log.Len()+1),
-		recall:     sync.OnceValue(func() *recall.Index { return indexOf(rec.Log) }),
-		counter:    o.counter(rec),
+		byExchange: make(map[furl.Seq]*request), compactions: make(map[furl.Seq]*compaction),
+		pieces:  make([]rendered, rec.Log.Len()+1),
+		recall:  sync.OnceValue(func() *recall.Index { return indexOf(rec.Log) }),
+		counter: o.counter(rec),
 	}
 }
 
@@ -204,6 +206,7 @@ func (w *walker) takenOver(seq furl.Seq, red *furl.Reduction) {
 // reduction handles a recorded reduction.
 func (w *walker) reduction(r furl.Record, red *furl.Reduction) {
 	w.changed = true
+	w.compaction(r, red)
 	for _, it := range red.Items {
 		if mark, ok := it.Show.(furl.Mark); ok {
 			if !ofFurl(r) {

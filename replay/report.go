@@ -91,7 +91,7 @@ type Result struct {
 	CostShare *float64 `json:"-"`
 	// PenalisedShare is CostShare with the penalty of PenalisedCostRatio.
 	PenalisedShare *float64 `json:"-"`
-	// CostRatio is the input cost, including the policy's own calls, divided by
+	// CostRatio is the input cost, including the policy's own calls and the agent's compactions, divided by
 	// that of policy none, over the requests that fit under both. It compares
 	// tokens if no price is known, and is null if nothing could be compared.
 	CostRatio *float64 `json:"cost_ratio"`
@@ -180,10 +180,15 @@ type CostSplit struct {
 	Output     float64 `json:"output"`
 	// Own is the cost of the policy's own model calls, input and output.
 	Own float64 `json:"own"`
+	// Compactions is the cost of the agent's own compactions, input and output. A policy
+	// whose prompt was so small that the agent would not have compacted does not pay.
+	Compactions float64 `json:"compactions"`
 }
 
 // Input is the part of the cost that policies change.
-func (c CostSplit) Input() float64 { return c.CacheWrite + c.CacheRead + c.Fresh + c.Own }
+func (c CostSplit) Input() float64 {
+	return c.CacheWrite + c.CacheRead + c.Fresh + c.Own + c.Compactions
+}
 
 // Series is the prompt sizes of one session under one policy.
 type Series struct {
@@ -234,4 +239,5 @@ func (c *CostSplit) add(d CostSplit) {
 	c.Fresh += d.Fresh
 	c.Output += d.Output
 	c.Own += d.Own
+	c.Compactions += d.Compactions
 }

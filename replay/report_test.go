@@ -62,7 +62,7 @@ func keysOf(t *testing.T, text []byte) []string {
 func TestReportJSON(t *testing.T) {
 	resultKeys := []string{
 		"policy", "window", "requests", "tokens_sent", "peak_tokens", "overflows", "impossible", "backstops",
-		"cost", "cost_split", "cost_split.cache_write", "cost_split.cache_read", "cost_split.fresh", "cost_split.output", "cost_split.own",
+		"cost", "cost_split", "cost_split.cache_write", "cost_split.cache_read", "cost_split.fresh", "cost_split.output", "cost_split.own", "cost_split.compactions",
 		"cost_ratio", "cache_breaks", "reductions",
 		"references", "references_kept", "references_recallable",
 		"own_references", "own_references_kept", "own_references_recallable",

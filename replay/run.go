@@ -32,6 +32,7 @@ type run struct {
 	last       time.Time // of the last request
 	model      string    // of the last request, "" before the first
 	own        bought    // summaries for the current request
+	agent      bought    // compactions by the agent before it
 	summarized bool      // the policy requested a summary
 	current    *request
 	keepAlive  keepAlive
@@ -56,7 +57,7 @@ type run struct {
 
 // outcome is the cost of one request, for comparing policies request by request.
 type outcome struct {
-	bought          // the prompt and the policy's own calls
+	bought          // the prompt, the policy's own calls and the agent's compactions
 	penalty  bought // of the reply's blind edits
 	priced   bool
 	sendable bool
@@ -117,6 +118,11 @@ func (r *run) record(ctx context.Context, rec furl.Record) error {
 	case *furl.Message:
 		err = r.append(rec, rec.By, b)
 	case *furl.Reduction:
+		if c := r.s.compactions[rec.Seq]; c != nil {
+			if err := r.compact(c); err != nil {
+				return err
+			}
+		}
 		err = r.append(rec, rec.By, r.translate(b))
 	case *furl.Restoration:
 		t := *b
@@ -346,11 +352,12 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	}
 	prices := price.For(&q.model, size, q.at)
 	cost := bill(&q.model, s, q.at)
-	o := outcome{bought: bought{cost.Input() + r.own.dollars, size + r.own.tokens}, priced: price.Known(prices), sendable: !over}
+	o := outcome{bought: bought{cost.Input() + r.own.dollars + r.agent.dollars, size + r.own.tokens + r.agent.tokens}, priced: price.Known(prices), sendable: !over}
 	r.each = append(r.each, o)
 	r.tools += toolsCost(&q.model, s, min(r.s.never, q.fixed), q.at)
 	out.Split.Own += r.own.dollars // also if the request does not fit
-	r.own = bought{}
+	out.Split.Compactions += r.agent.dollars
+	r.own, r.agent = bought{}, bought{}
 	cost.Output = float64(q.output) * prices.Output / 1e6
 	cost.add(q.passes)
 	out.all.add(bought{o.dollars + cost.Output + q.passes.Input(), o.tokens})

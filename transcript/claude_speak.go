@@ -239,7 +239,7 @@ func (s *claudeSpeaker) summary(n *claudeNode) {
 		all: true, show: []*furl.Message{m}, stage: "compact", reason: r.boundary.str("trigger"),
 		before:  max(r.boundary.num("preTokens"), r.boundary.num("pre_tokens")),
 		after:   max(r.boundary.num("postTokens"), r.boundary.num("post_tokens")),
-		summary: &furl.Summary{Text: textOfBlocks(m)},
+		summary: &furl.Summary{Text: textOfBlocks(m), Model: s.Model}, // its usage is not recorded
 	}
 	for _, kept := range s.path {
 		if kept.cut == n {

@@ -42,6 +42,7 @@ var measures = []column{
 	{"uncached input", "Part of the cost: input tokens that were not cached.", split(func(s *replay.CostSplit) float64 { return s.Fresh })},
 	{"output", "Part of the cost: the replies.", split(func(s *replay.CostSplit) float64 { return s.Output })},
 	{"own calls", "Part of the cost: the policy's own model calls.", split(func(s *replay.CostSplit) float64 { return s.Own })},
+	{"agent's compactions", "Part of the cost: compactions by the agent itself. A policy whose prompt was at least a tenth smaller than the one that the agent compacted does not pay.", split(func(s *replay.CostSplit) float64 { return s.Compactions })},
 	{"over the window", "Part of the cost: requests over the context window, which the provider would have refused.", func(r *replay.Result) string {
 		if r.Cost == nil {
 			return "–"

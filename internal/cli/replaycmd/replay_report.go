@@ -166,7 +166,8 @@ func unpriced(rep *replay.Report) int {
 	return n
 }
 
-// compactions says that recordings have compactions of their own.
+// compactions says that recordings have compactions of their own, what they cost, and which
+// rows pay less for them.
 func compactions(rep *replay.Report) []string {
 	files, n := 0, 0
 	for i := range rep.Recordings {
@@ -174,15 +175,41 @@ func compactions(rep *replay.Report) []string {
 			files, n = files+1, n+c
 		}
 	}
+	where := "the recording contains"
 	switch {
 	case n == 0:
 		return nil
-	case len(rep.Recordings) == 1:
-		return []string{fmt.Sprintf("as recorded: the recording contains %s by the agent itself; every row includes them.", numbers.Count(n, "compaction"))}
-	case files == 1:
-		return []string{fmt.Sprintf("as recorded: 1 of %d recordings contains %s by the agent itself; every row includes them.", len(rep.Recordings), numbers.Count(n, "compaction"))}
+	case len(rep.Recordings) > 1 && files == 1:
+		where = fmt.Sprintf("1 of %d recordings contains", len(rep.Recordings))
+	case len(rep.Recordings) > 1:
+		where = fmt.Sprintf("%d of %d recordings contain", files, len(rep.Recordings))
 	}
-	return []string{fmt.Sprintf("as recorded: %d of %d recordings contain %s by the agent itself; every row includes them.", files, len(rep.Recordings), numbers.Count(n, "compaction"))}
+	first := fmt.Sprintf("as recorded: %s %s by the agent itself; every row goes on from them.", where, numbers.Count(n, "compaction"))
+	return append([]string{first}, compactionCost(rep.Totals)...)
+}
+
+// compactionCost says what the agent's compactions cost, if that is known.
+func compactionCost(totals []replay.Result) []string {
+	most := 0.0
+	for i := range totals {
+		most = max(most, totals[i].Split.Compactions)
+	}
+	if most == 0 {
+		return nil
+	}
+	var less []string
+	for i := range totals {
+		if r := &totals[i]; r.Split.Compactions < most-1e-9 {
+			if name := replay.PolicyLabel(r.Policy); !slices.Contains(less, name) {
+				less = append(less, name)
+			}
+		}
+	}
+	words := fmt.Sprintf("compactions by the agent: %s of the cost as recorded.", dollars(&most))
+	if len(less) > 0 {
+		words += fmt.Sprintf(" Rows that pay less, because their prompt was at least a tenth smaller then: %s.", strings.Join(less, ", "))
+	}
+	return []string{words}
 }
 
 // unpricedEffect says how recordings without a price count.
