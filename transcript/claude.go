@@ -25,7 +25,7 @@ func detectClaude(p *probe) bool {
 	return p.is('l', '{') && p.any(func(o object) bool {
 		switch o.str("type") {
 		case "user", "assistant":
-			return o.kind("message") == '{' && o.object("message").has("content") &&
+			return o.kind("message") == '{' && o.object("message").has("content") && !isIFlowRecord(o) &&
 				(o.has("sessionId") || o.has("session_id") || o.has("parentUuid"))
 		case "summary":
 			return o.has("leafUuid")

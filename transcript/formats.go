@@ -29,6 +29,7 @@ var formats = []*format{
 	openclawBeside,
 	{name: "gemini-cli", agent: "Gemini CLI", detect: isGemini, read: readGemini},
 	{name: "qwen-code", agent: "Qwen Code", detect: isQwen, read: readQwen},
+	{name: "iflow", agent: "iFlow", detect: isIFlow, read: readIFlow},
 	{name: "copilot-cli", agent: "Copilot CLI", detect: isCopilot, read: readCopilot},
 	{name: "kimi-code", agent: "Kimi Code", detect: isKimi, read: readKimi},
 	{name: "cline", agent: "Cline", detect: isCline, read: readCline},

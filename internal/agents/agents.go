@@ -49,6 +49,7 @@ func Homes() []Home {
 		{"pi", cmp.Or(expanded("PI_CODING_AGENT_SESSION_DIR", home), filepath.Join(cmp.Or(expanded("PI_CODING_AGENT_DIR", home), filepath.Join(home, ".pi", "agent")), "sessions"))},
 		{"Gemini CLI", filepath.Join(dir("GEMINI_CLI_HOME"), ".gemini", "tmp")},
 		{"Qwen Code", filepath.Join(qwenHome(home), "projects")},
+		{"iFlow", filepath.Join(home, ".iflow", "projects")},
 		{"Kimi Code", filepath.Join(dir("KIMI_CODE_HOME", ".kimi-code"), "sessions")},
 		{"Cline", cmp.Or(os.Getenv("CLINE_SESSION_DATA_DIR"), filepath.Join(clineData(home), "sessions"))},
 		{"Continue", filepath.Join(dir("CONTINUE_GLOBAL_DIR", ".continue"), "sessions")},
