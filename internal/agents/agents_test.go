@@ -185,6 +185,18 @@ func TestWorkingFolder(t *testing.T) {
 	}
 }
 
+func TestFolder(t *testing.T) {
+	for name, want := range map[string]string{
+		`/home/u/x/`: "/home/u/x", `/home//u/./x`: "/home/u/x",
+		`C:\Users\h\x`: `C:\Users\h\x`, `c:\Users\h\x\`: `C:\Users\h\x`, `c:/Users/h/x`: `C:\Users\h\x`, `C:\Users\h/x/..\x`: `C:\Users\h\x`,
+		`C:`: "", `x`: "", `x/y`: "", ``: "", `1:\x`: "",
+	} {
+		if got := agents.Folder(name); got != want {
+			t.Errorf("Folder(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestOwnID(t *testing.T) {
 	for _, tt := range []struct{ id, typed, want string }{
 		{"abc", "a", "abc"},

@@ -71,7 +71,8 @@ func namedAfter(text string) string {
 }
 
 // Folder returns an absolute path without a trailing slash, and "" for anything
-// else.
+// else. A path of Windows gets an upper-case drive and backslashes: agents write C:\x, c:\x
+// and C:/x for one folder.
 func Folder(name string) string {
 	if len(name) > folderPath || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		return ""
@@ -80,7 +81,8 @@ func Folder(name string) string {
 		return path.Clean(name)
 	}
 	if len(name) > 3 && name[1] == ':' && (name[2] == '\\' || name[2] == '/') && unicode.IsLetter(rune(name[0])) {
-		return strings.TrimRight(name, `\/`)
+		clean := path.Clean(strings.ReplaceAll(name[2:], `\`, "/"))
+		return strings.ToUpper(name[:1]) + ":" + strings.ReplaceAll(clean, "/", `\`)
 	}
 	return ""
 }

@@ -63,9 +63,11 @@ type Imported struct {
 type Importer struct {
 	Store      storage.Store
 	Again, Dry bool
-	Merge      bool                             // add to sessions that were changed in the store
-	Recorded   map[string][]storage.SessionInfo // by the gateway, by the agent's id
-	Tenants    []furl.Tenant                    // changed, besides the local one
+	// Project, if not empty, is the folder of sessions that an agent recorded elsewhere.
+	Project  string
+	Merge    bool                             // add to sessions that were changed in the store
+	Recorded map[string][]storage.SessionInfo // by the gateway, by the agent's id
+	Tenants  []furl.Tenant                    // changed, besides the local one
 	// Appended, if not nil, is called after each append. Then appends are small.
 	Appended func(context.Context, furl.SessionKey) error
 
@@ -92,7 +94,9 @@ func (im *Importer) Session(ctx context.Context, rec *transcript.Recording, s *t
 		meta.Title = session.Title(records)
 		line.Title = meta.Title
 	}
-	meta.Project = ProjectOf(s, meta.Project)
+	if meta.Project = ProjectOf(s, meta.Project); im.Project != "" {
+		meta.Project = im.Project
+	}
 	if done, err := im.joinRecorded(ctx, rec, s, meta, &line); done || err != nil {
 		return line, err
 	}

@@ -42,14 +42,14 @@ type Recordings = iter.Seq2[*transcript.Recording, error]
 
 // ParentsFirst yields recordings in order, but those of forks after those of the sessions that they
 // are forks of, if these are among them. It keeps no recording: again reads a file a second
-// time.
+// time. A file that is read in parts does not wait.
 func ParentsFirst(all Recordings, again func(path string) (*transcript.Recording, error)) Recordings {
 	return func(yield func(*transcript.Recording, error) bool) {
 		read := make(map[string]bool)     // the ids of sessions
 		later := make(map[string]waiting) // by the file
 		for rec, err := range all {
 			if err == nil {
-				if w := waitingFor(rec, read); len(w.of) > 0 {
+				if w := waitingFor(rec, read); len(w.of) > 0 && rec.Part == 0 {
 					later[rec.File] = w
 					continue
 				}

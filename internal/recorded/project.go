@@ -1,6 +1,7 @@
 package recorded
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,16 +20,22 @@ func ProjectFilter(want string) (func(project string) bool, error) {
 			return slices.Contains(strings.FieldsFunc(project, func(r rune) bool { return r == '/' || r == '\\' }), want)
 		}, nil
 	}
-	if agents.Folder(want) == "" {
-		abs, err := filepath.Abs(want)
-		if err != nil {
-			return nil, err
-		}
-		want = abs
+	want, err := FolderNamed(want)
+	if err != nil {
+		return nil, err
 	}
 	want = strings.TrimRight(want, `/\`)
 	return func(project string) bool {
-		rest, ok := strings.CutPrefix(project, want)
+		rest, ok := strings.CutPrefix(cmp.Or(agents.Folder(project), project), want)
 		return ok && (rest == "" || rest[0] == '/' || rest[0] == '\\')
 	}, nil
+}
+
+// FolderNamed returns the absolute path of a folder that a person names. It may be one of
+// another machine.
+func FolderNamed(name string) (string, error) {
+	if folder := agents.Folder(name); folder != "" {
+		return folder, nil
+	}
+	return filepath.Abs(name)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"path/filepath"
 	"strings"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
@@ -28,14 +30,18 @@ import (
 // ImportCommand returns furl import.
 func ImportCommand(p cmdline.Program) *cobra.Command {
 	f := cmdline.NewStoreFlags(p)
-	var again, dry, strict bool
+	var opts importFlags
 	cmd := &cobra.Command{
-		Use:   "import [FILE|FOLDER]...",
+		Use:   "import [FILE|FOLDER|STORE]...",
 		Short: "Import recorded sessions",
 		Long: `Imports the sessions of recordings into the store, where you can search, show,
 reduce, rewind and fork them. Formats: ` + strings.Join(transcript.Formats(), ", ") + `.
 The format is detected from the content. Without arguments, it imports the
 sessions of the agents on this machine.
+
+A store of furl, such as the furl.db of another machine, is joined with this one: its
+sessions that are not encrypted are imported with all that was done to them.
+--project DIR says which folder on this machine the sessions of another one belong to.
 
 Importing a recording again adds its new records. A session that the gateway has
 recorded stays one session: it gets what only the recording has. A session is skipped
@@ -43,24 +49,66 @@ if it was changed in the store, or if the recording no longer starts with the sa
 records; --again imports it as a new session. Recordings are never changed.`,
 		Example: `  furl import                           all sessions on this machine
   furl import session.jsonl other.json
-  furl import ~/.claude/projects --json`,
+  furl import ~/.claude/projects --json
+  furl import copied/ --project ~/src/furl   sessions of another machine
+  furl import laptop/furl.db                 the store of another machine`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				if args = agents.Places(); len(args) == 0 {
 					return fmt.Errorf("no recordings of agents found on this machine; name files or folders to import\nlooked in %s", agents.Searched())
 				}
 			}
-			return imports(&f, cmd, args, again, dry, strict)
+			return imports(&f, cmd, args, opts)
 		},
 	}
 	f.Add(cmd)
-	cmd.Flags().BoolVar(&again, "again", false, "import sessions that differ from the store's as new sessions")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be imported, change nothing")
-	cmd.Flags().BoolVar(&strict, "strict", false, "exit with code 1 if a recording has unreadable records")
+	cmd.Flags().BoolVar(&opts.again, "again", false, "import sessions that differ from the store's as new sessions")
+	cmd.Flags().BoolVar(&opts.dry, "dry-run", false, "list what would be imported, change nothing")
+	cmd.Flags().BoolVar(&opts.strict, "strict", false, "exit with code 1 if a recording has unreadable records")
+	cmd.Flags().StringVar(&opts.project, "project", "", "`folder` that the sessions belong to, instead of the recorded one")
 	return cmd
 }
 
-func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, again, dry, strict bool) (err error) {
+// importFlags are the flags of furl import.
+type importFlags struct {
+	again, dry, strict bool
+	project            string
+}
+
+// recordings yields the recordings of stores of furl, then those of other files and folders.
+func recordings(ctx context.Context, paths []string) iter.Seq2[*transcript.Recording, error] {
+	return func(yield func(*transcript.Recording, error) bool) {
+		var others []string
+		for _, path := range paths {
+			if !sqlite.IsStore(path) {
+				others = append(others, path)
+				continue
+			}
+			from, err := sqlite.Open(path, &sqlite.Options{ReadOnly: true})
+			if err != nil {
+				if !yield(nil, err) {
+					return
+				}
+				continue
+			}
+			for rec, err := range recorded.Stored(ctx, path, from) {
+				if !yield(rec, err) {
+					_ = from.Close() // it was only read
+					return
+				}
+			}
+			_ = from.Close()
+		}
+		reader := transcript.Reader{Counter: token.O200k(), Bodies: true}
+		for rec, err := range recorded.ParentsFirst(reader.Walk(others...), reader.ReadFile) {
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, o importFlags) (err error) {
 	membudget.SoftLimit(membudget.CommandMemory)
 	ctx := cmd.Context()
 	store, err := f.Open(ctx)
@@ -70,14 +118,18 @@ func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, again, d
 	defer workspace.CloseStore(store, &err)
 	progress := cmdline.NewBar(cmd.ErrOrStderr(), f.Json)
 	defer progress.Clear()
-	im := &recorded.Importer{Store: store, Again: again, Dry: dry}
+	im := &recorded.Importer{Store: store, Again: o.again, Dry: o.dry}
+	if o.project != "" {
+		if im.Project, err = recorded.FolderNamed(o.project); err != nil {
+			return err
+		}
+	}
 	var faults []error
 	var skipped []string // files of folders that are not recordings
 	var done []recorded.Imported
 	var damage []string // a line for each damaged file
 	files, unreadable := 0, 0
-	reader := transcript.Reader{Counter: token.O200k(), Bodies: true}
-	for rec, err := range recorded.ParentsFirst(reader.Walk(paths...), reader.ReadFile) {
+	for rec, err := range recordings(ctx, paths) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -106,7 +158,7 @@ func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, again, d
 			done = append(done, line)
 		}
 	}
-	if !dry {
+	if !o.dry {
 		progress.Say("indexing")
 		for _, tenant := range append([]furl.Tenant{tenants.Local}, im.Tenants...) {
 			if err := recall.NewIndexer(store, nil).CatchupTenant(ctx, tenant); err != nil {
@@ -135,7 +187,7 @@ func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, again, d
 			fmt.Fprintf(cmd.ErrOrStderr(), "furl: note: skipped %s in unknown formats, such as %s\n", numbers.Count(n, "file"), cmdline.Label(skipped[0]))
 		}
 	}
-	if strict {
+	if o.strict {
 		faults = append(faults, recorded.Strictly(unreadable))
 	}
 	return errors.Join(append(faults, err)...)
