@@ -175,3 +175,37 @@ func TestExportForCodex(t *testing.T) {
 		}
 	}
 }
+
+// Clients of the API may write a message without a type, and its text as a string. Codex drops
+// both.
+func TestExportForCodexPlainItems(t *testing.T) {
+	s := sessionOf(t, furl.FormatResponses, `{"role":"user","content":"read"}`, `{"role":"assistant","content":"done"}`)
+	data, _ := export(t, "codex", s, nil)
+	for _, want := range []string{
+		`{"role":"user","content":[{"type":"input_text","text":"read"}],"type":"message"}`,
+		`{"role":"assistant","content":[{"type":"output_text","text":"done"}],"type":"message"}`,
+	} {
+		if !bytes.Contains(data, []byte(want)) {
+			t.Errorf("no item %s in %s", want, data)
+		}
+	}
+}
+
+// A search for tools and the definitions that it found are not for another agent: as texts, they
+// would be words of the model and of the user.
+func TestExportToolSearch(t *testing.T) {
+	s := sessionOf(t, furl.FormatResponses,
+		`{"type":"message","role":"user","content":[{"type":"input_text","text":"look"}]}`,
+		`{"type":"tool_search_call","call_id":"c","execution":"client","arguments":{"query":"github issues"}}`,
+		`{"type":"tool_search_output","call_id":"c","execution":"client","status":"completed","tools":[{"type":"function","name":"list_issues","parameters":{"type":"object"}}]}`,
+		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"found"}]}`)
+	for name, keeps := range map[string]bool{"codex": true, "claude-code": false, "qwen-code": false, "pi": false, "opencode": false} {
+		data, done := export(t, name, s, nil)
+		if bytes.Contains(data, []byte("list_issues")) != keeps || bytes.Contains(data, []byte("github issues")) != keeps {
+			t.Errorf("%s: search kept: %v, want %v\n%s", name, !keeps, keeps, data)
+		}
+		if noted := slices.ContainsFunc(done.Notes, func(n string) bool { return strings.HasPrefix(n, "instructions and tools not exported") }); noted == keeps {
+			t.Errorf("%s: notes %q", name, done.Notes)
+		}
+	}
+}

@@ -99,7 +99,7 @@ func (x *exporter) writeClaude() error {
 
 // shown writes one message of the view.
 func (w *claudeWriter) shown(sh *furl.Shown) error {
-	if isInstruction(sh.Msg.Role) && sh.Msg.Format != furl.FormatAnthropic {
+	if (isInstruction(sh.Msg.Role) || findsTools(sh.Msg)) && sh.Msg.Format != furl.FormatAnthropic {
 		w.theirs++ // Claude Code has its own
 		if sh.Index >= 0 {
 			w.done.Messages++

@@ -138,8 +138,11 @@ func (w *codexWriter) item(raw []byte, m *furl.Message) []byte {
 			raw = rawjson.WithField(raw, "call_id", rawjson.AppendString(nil, id))
 		}
 	}
-	raw = w.readable(raw, "content")
-	raw = w.readable(raw, "output")
+	if rawjson.Field(raw, "type") == nil { // as clients of the API may write messages
+		raw = rawjson.WithField(raw, "type", []byte(`"message"`))
+	}
+	raw = codexContent(raw, "content")
+	raw = codexContent(raw, "output")
 	w.record("response_item", raw)
 	w.text(m)
 	return raw
@@ -153,10 +156,19 @@ func thinks(m *furl.Message) bool {
 // codexParts are the types of content that Codex reads. It drops a message with another one.
 var codexParts = []string{"input_text", "output_text", "input_image"}
 
-// readable replaces the content that Codex does not read by text.
-func (w *codexWriter) readable(raw []byte, field string) []byte {
+// codexContent replaces the content that Codex does not read by text, and the text of a message by a
+// list.
+func codexContent(raw []byte, field string) []byte {
+	as := "input_text"
+	if rawjson.Unquote(rawjson.Field(raw, "role")) == "assistant" {
+		as = "output_text"
+	}
 	list := rawjson.Field(raw, field)
-	if rawjson.NewReader(list).Kind() != '[' {
+	switch kind := rawjson.NewReader(list).Kind(); {
+	case kind == '"' && field == "content":
+		text := jsonObject{}.str("type", as).raw("text", list).done()
+		return rawjson.WithField(raw, field, jsonList([][]byte{text}))
+	case kind != '[':
 		return raw
 	}
 	var parts [][]byte
@@ -168,10 +180,6 @@ func (w *codexWriter) readable(raw []byte, field string) []byte {
 				text = "[file " + name + "]"
 			} else if refusal := rawjson.Unquote(rawjson.Field(part, "refusal")); refusal != "" {
 				text = refusal
-			}
-			as := "input_text"
-			if rawjson.Unquote(rawjson.Field(raw, "role")) == "assistant" {
-				as = "output_text"
 			}
 			part, changed = jsonObject{}.str("type", as).str("text", text).done(), true
 		}

@@ -40,7 +40,7 @@ func (x *exporter) turns(agent string) ([]*turn, error) {
 		if sh.Index >= 0 {
 			x.done.Messages++
 		}
-		if isInstruction(sh.Msg.Role) {
+		if isInstruction(sh.Msg.Role) || findsTools(sh.Msg) {
 			t.instructions++
 			continue
 		}
@@ -66,6 +66,13 @@ func (x *exporter) turns(agent string) ([]*turn, error) {
 
 func isInstruction(role furl.Role) bool {
 	return role == furl.RoleSystem || role == furl.RoleDeveloper
+}
+
+// findsTools reports whether a message is a search for tools or its result, which defines them: an
+// item of Responses. As texts, they would be words of the model and of the user.
+func findsTools(m *furl.Message) bool {
+	return len(m.Blocks) == 1 && m.Blocks[0].Kind == furl.KindOpaque &&
+		(m.Blocks[0].Name == "tool_search_call" || m.Blocks[0].Name == "tool_search_output")
 }
 
 // replies returns the exchange of each reply on the path, by the record of its message.
