@@ -45,8 +45,17 @@ func TestRunHoldsOneRecording(t *testing.T) {
 			t.Errorf("%d of %d recordings are still in memory", held, files-1)
 		}
 	}
-	rep, err := Run(t.Context(), recordings, Options{Candidates: c})
-	if err != nil || len(rep.Recordings) != files {
-		t.Fatalf("%v, %v", rep, err)
+	for _, timing := range []bool{false, true} {
+		logs = nil
+		rep, err := Run(t.Context(), recordings, Options{Candidates: c, Timing: timing})
+		if err != nil || len(rep.Recordings) != files {
+			t.Fatalf("%v, %v", rep, err)
+		}
+		if timing != (rep.Timing != nil) {
+			t.Fatalf("timing %v: %+v", timing, rep.Timing)
+		}
+		if timing && (rep.Timing.Reading <= 0 || rep.Timing.Preparing <= 0 || len(rep.Timing.Policies) != 2 || rep.Timing.Policies[1].Policy != "auto" || rep.Timing.Policies[1].Seconds <= 0) {
+			t.Errorf("%+v", rep.Timing)
+		}
 	}
 }

@@ -99,6 +99,9 @@ type Options struct {
 	// time.
 	Progress func(Progress)
 
+	// Timing fills in Report.Timing.
+	Timing bool
+
 	// sent, if set, gets each rebuilt request. Runs call it concurrently.
 	sent func(*run, *furl.Plan)
 	// Variations of the simulated cache, to find out how much depends on them:
@@ -107,6 +110,7 @@ type Options struct {
 	noMark, renewOne bool
 
 	prompts *sync.Map // of answered, by recording; nil: not kept
+	watch   *stopwatch
 }
 
 // Progress is the progress of a replay.
@@ -146,6 +150,9 @@ func (o Options) complete() (*Options, error) {
 		o.Catalog = catalog.Default()
 	}
 	o.prompts = new(sync.Map)
+	if o.Timing {
+		o.watch = &stopwatch{policies: make(map[string]time.Duration)}
+	}
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}

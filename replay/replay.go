@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -27,10 +28,13 @@ func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts O
 	report := &Report{Recordings: []RecordingReport{}, Totals: []Result{}}
 	var models []string
 	pauses := 0
+	reading := time.Now()
 	for rec := range recordings {
+		o.watch.addReading(reading)
 		counted, repeated := requestsIn(rec)
 		report.Repeated += repeated
 		if counted == 0 && repeated > 0 && rec.Unreadable() == 0 {
+			reading = time.Now()
 			continue // a copy; the report names what is damaged
 		}
 		r, err := replayOne(ctx, rec, o, len(report.Recordings))
@@ -40,7 +44,9 @@ func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts O
 		o.forget(rec)
 		report.Recordings = append(report.Recordings, *r)
 		models, pauses = append(models, r.unknown...), pauses+r.pauses
+		reading = time.Now()
 	}
+	report.Timing = o.watch.timing(o.Candidates)
 	slices.Sort(models)
 	report.total()
 	report.addNotes(slices.Compact(models))
@@ -90,6 +96,7 @@ func replayOne(ctx context.Context, rec *transcript.Recording, o *Options, files
 					r.policy = p
 					runs[w][c][i] = r
 					defer progress.step()
+					defer o.watch.addPolicy(cand.Name, time.Now())
 					defer r.release()
 					return r.play(ctx)
 				})
@@ -137,7 +144,9 @@ func prepareAll(ctx context.Context, rec *transcript.Recording, o *Options) ([]*
 	g.SetLimit(o.Workers)
 	for i, ts := range rec.Sessions {
 		g.Go(func() error {
+			start := time.Now()
 			s, err := prepare(ctx, ts, o)
+			o.watch.addPreparing(start)
 			sessions[i] = s
 			return err
 		})

@@ -20,6 +20,8 @@ type Report struct {
 	Unknown []string `json:"unknown_files,omitempty"`
 	// Notes qualify the numbers: models without prices, assumptions.
 	Notes []string `json:"notes,omitempty"`
+	// Timing is set if Options.Timing is.
+	Timing *Timing `json:"timing,omitempty"`
 	// Wish is the goal by which Recommend chooses a policy to show as the best.
 	Wish Wish `json:"-"`
 	// Tuning is the recommended setting, if one was requested.

@@ -39,6 +39,7 @@ type replayFlags struct {
 	html     string
 	each     bool
 	quiet    bool
+	timing   bool
 	verbose  bool
 	strict   bool
 	pings    int
@@ -92,6 +93,7 @@ Gemini CLI and OpenHands.`,
 	fl.BoolVar(&f.each, "each", false, "also print a table for each recording")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "list all skipped files and records")
+	fl.BoolVar(&f.timing, "timing", false, "say where the time goes: reading, preparing, and each policy")
 	fl.BoolVar(&f.strict, "strict", false, "exit with code 1 if a recording has unreadable records")
 	fl.BoolVar(&f.hour, "cache-1h", false, "also try each policy with cache entries of one hour for instructions and tools; =false: try none with them, not even auto, which asks for them by itself; see gateway.cache_1h")
 	fl.IntVar(&f.pings, "keep-alive", 0, "also try each policy with at most `N` pings per pause; see gateway.keep_alive")
@@ -126,6 +128,7 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 			return cmdline.BadUsage("--%s is empty; omit it for the default", name)
 		}
 	}
+	opts.Timing = f.timing
 	opts.Recall = f.recall || own != nil && own.Gateway.Recall
 	set := f.program.Set()
 	if own != nil {

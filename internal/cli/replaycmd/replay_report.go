@@ -52,7 +52,19 @@ func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
 	if rep.Tuning != nil {
 		printTuning(w, rep.Tuning)
 	}
+	if rep.Timing != nil {
+		printTiming(w, rep.Timing)
+	}
 	printAdvice(w, rep, f)
+}
+
+// printTiming prints where the time went.
+func printTiming(w io.Writer, t *replay.Timing) {
+	fmt.Fprintf(w, "\nTime, in seconds of all workers: reading %.1f, preparing %.1f", t.Reading, t.Preparing)
+	for _, p := range t.Policies {
+		fmt.Fprintf(w, ", %s %.1f", p.Policy, p.Seconds)
+	}
+	fmt.Fprintln(w)
 }
 
 // printRecording prints the heading of one recording's table.
