@@ -1,0 +1,138 @@
+package clienttest
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/recorded"
+	"github.com/furlhq/furl/price"
+)
+
+// spent is what the sessions of a folder have used.
+type spent struct {
+	Input      int     `json:"inputTokens"`
+	Output     int     `json:"outputTokens"`
+	CacheWrite int     `json:"cacheCreationTokens"`
+	CacheRead  int     `json:"cacheReadTokens"`
+	Cost       float64 `json:"totalCost"`
+}
+
+func (s *spent) add(u furl.Usage, cost float64) {
+	s.Input += u.Input
+	s.Output += u.Output
+	s.CacheWrite += u.CacheWrite + u.CacheWrite1h
+	s.CacheRead += u.CacheRead
+	s.Cost += cost
+}
+
+// The usage that furl reads is that of ccusage, to the cent, for sessions of the real Claude
+// Code and Codex with a sub-agent, a fork, a revert, a compaction and a copy of a file.
+func TestUsageEqualsCcusage(t *testing.T) {
+	ccusage := filepath.Join(packages(t), "@ccusage", "ccusage-linux-x64", "bin", "ccusage")
+	if _, err := os.Stat(ccusage); err != nil {
+		t.Skip("ccusage is not installed; its package is for Linux on x64: make clients")
+	}
+	home := t.TempDir()
+	put := func(fixture, path string) {
+		data, err := os.ReadFile(filepath.Join("../../../transcript/testdata", fixture))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = filepath.Join(home, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("claude-main.jsonl", ".claude/projects/p/main.jsonl")
+	put("claude-main.jsonl", ".claude/projects/p/copy.jsonl")
+	put("claude-requests.jsonl", ".claude/projects/p/requests.jsonl")
+	rollouts, err := filepath.Glob("../../../transcript/testdata/rollout-*.jsonl")
+	if err != nil || len(rollouts) < 5 {
+		t.Fatal(rollouts, err)
+	}
+	for _, name := range rollouts {
+		name = filepath.Base(name)
+		day := strings.ReplaceAll(name[len("rollout-"):len("rollout-2026-11-27")], "-", "/")
+		put(name, filepath.Join(".codex/sessions", day, name))
+	}
+
+	cmd := exec.Command(ccusage, "session", "--json", "--offline")
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var theirs struct {
+		Session []struct {
+			Agent string
+			spent
+		}
+	}
+	if err := json.Unmarshal(out, &theirs); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for agent, folder := range map[string]string{"claude": ".claude/projects", "codex": ".codex/sessions"} {
+		var want spent
+		for _, s := range theirs.Session {
+			if s.Agent == agent {
+				want.add(furl.Usage{Input: s.Input, Output: s.Output, CacheWrite: s.CacheWrite, CacheRead: s.CacheRead}, s.Cost)
+			}
+		}
+		ours, free := usageIn(t, filepath.Join(home, folder))
+		t.Logf("%s: %+v, $%.6f for models without a price in ccusage", agent, ours, free)
+		if math.Abs(ours.Cost-want.Cost) >= 0.005 || want.Cost == 0 {
+			t.Errorf("%s: $%f, ccusage has $%f", agent, ours.Cost, want.Cost)
+		}
+		if ours.Cost = want.Cost; ours != want {
+			t.Errorf("%s: %+v, ccusage has %+v", agent, ours, want)
+		}
+	}
+}
+
+// usageIn sums the recorded usage of a folder, each request once. free is the price of the
+// model that ccusage does not know.
+func usageIn(t *testing.T, folder string) (sum spent, free float64) {
+	t.Helper()
+	source, err := recorded.Sources(nil, []string{folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	models := catalog.Default()
+	for rec := range source.Recordings {
+		for _, s := range rec.Sessions {
+			for _, r := range s.Log.Records(0) {
+				switch b := r.Body.(type) {
+				case *furl.Exchange:
+					if s.Repeated[r.Seq] {
+						continue
+					}
+					m, _ := models.Lookup(b.Model)
+					cost := price.OfRequest(&m, b.Usage, r.At)
+					if b.Model == "claude-opus-5-5" {
+						free, cost = free+cost, 0
+					}
+					sum.add(b.Usage, cost)
+				case *furl.Reduction:
+					if b.Summary != nil && len(s.Repeated) == 0 { // a fork repeats its parent's
+						m, _ := models.Lookup(s.Model)
+						sum.add(b.Summary.Usage, price.OfRequest(&m, b.Summary.Usage, r.At))
+					}
+				}
+			}
+		}
+	}
+	if len(source.Failed) > 0 {
+		t.Fatal(source.Failed)
+	}
+	return sum, free
+}
