@@ -55,7 +55,7 @@ does not exist; --dir chooses another one.`,
   furl resume latest --to codex --dry-run        what would be changed
   furl resume 01jd5 --to claude --view           without what furl has hidden
   furl resume 01jd5 --to claude --at-record 42   from an earlier record
-  furl resume session.jsonl --to pi --dir .      a session that is not in the store`,
+  furl resume session.jsonl --to pi --dir .      a session in a file`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.former(args) {
 				return nil
