@@ -62,9 +62,11 @@ model, no key and no network: it rebuilds each request that the agent made,
 applies the policy, simulates the provider's prompt cache, and reports what each
 policy costs and what the model would no longer have seen.
 
-Without arguments it replays the sessions of Claude Code, Codex, opencode, pi
-and Gemini CLI on this machine. Files may be compressed (.gz, .zst). The format
-is detected from the content. "-" reads one recording from standard input.
+Without arguments it replays the sessions that agents have left on this machine;
+furl import --help lists them. A request that a fork or a copy repeats counts
+once, and a large session is read in parts. Files may be compressed (.gz, .zst).
+The format is detected from the content. "-" reads one recording from standard
+input.
 
 --tune tries all presets and variants, plots cost against what stays visible,
 and chooses a policy; --write sets it in the configuration file. --config also
