@@ -35,9 +35,13 @@ func (s *spent) add(u furl.Usage, cost float64) {
 // The usage that furl reads is that of ccusage, to the cent, for sessions of the real Claude
 // Code and Codex with a sub-agent, a fork, a revert, a compaction and a copy of a file.
 func TestUsageEqualsCcusage(t *testing.T) {
-	ccusage := filepath.Join(packages(t), "@ccusage", "ccusage-linux-x64", "bin", "ccusage")
-	if _, err := os.Stat(ccusage); err != nil {
+	binary, err := os.ReadFile(filepath.Join(packages(t), "@ccusage", "ccusage-linux-x64", "bin", "ccusage"))
+	if err != nil {
 		t.Skip("ccusage is not installed; its package is for Linux on x64: make clients")
+	}
+	ccusage := filepath.Join(t.TempDir(), "ccusage") // the package's cannot be executed: ccusage's own script sees to that
+	if err := os.WriteFile(ccusage, binary, 0o755); err != nil {
+		t.Fatal(err)
 	}
 	home := t.TempDir()
 	put := func(fixture, path string) {
