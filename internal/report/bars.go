@@ -25,6 +25,7 @@ var classes = []class{
 	{"fresh", "uncached input", "prompt tokens that were not cached"},
 	{"output", "output", "the replies, the same for every policy"},
 	{"own", "own calls", "the policy's own model calls"},
+	{"agent", "agent's compactions", "summaries that the agent itself had a model write"},
 	{"over", "over the window", "requests that the provider would have refused as too long, at list price"},
 }
 
@@ -59,9 +60,9 @@ func newBars(results []replay.Result, keys map[string]key, best string) bars {
 		if n := r.Unsent(); n > 0 {
 			row.Unsent = counted(n, "request") + " over the window"
 		}
-		amounts := []float64{r.Split.CacheRead, r.Split.CacheWrite, r.Split.Fresh, r.Split.Output, r.Split.Own, r.OverflowCost}
+		amounts := []float64{r.Split.CacheRead, r.Split.CacheWrite, r.Split.Fresh, r.Split.Output, r.Split.Own, r.Split.Compactions, r.OverflowCost}
 		if b.Tokens {
-			amounts = []float64{0, 0, float64(r.TokensSent), 0, 0, 0}
+			amounts = []float64{0, 0, float64(r.TokensSent), 0, 0, 0, 0}
 		}
 		for j, a := range amounts {
 			if !finite(a) || a < 0 || a > most {

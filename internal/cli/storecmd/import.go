@@ -19,6 +19,7 @@ import (
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/recorded"
 	"github.com/furlhq/furl/internal/tenants"
+	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/sqlite"
@@ -125,7 +126,7 @@ func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, o import
 		}
 	}
 	var faults []error
-	var skipped []string // files of folders that are not recordings
+	var skipped, stores []string // files of folders that are not recordings
 	var done []recorded.Imported
 	var damage []string // a line for each damaged file
 	files, unreadable := 0, 0
@@ -134,7 +135,13 @@ func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, o import
 			return ctx.Err()
 		}
 		if others := (*transcript.UnknownFilesError)(nil); errors.As(err, &others) {
-			skipped = append(skipped, others.Files...)
+			for _, name := range others.Files {
+				if sqlite.IsStore(name) {
+					stores = append(stores, name)
+				} else {
+					skipped = append(skipped, name)
+				}
+			}
 			continue
 		}
 		if err != nil {
@@ -182,6 +189,9 @@ func imports(f *cmdline.StoreFlags, cmd *cobra.Command, paths []string, o import
 		}
 		if len(done)+len(faults) == 0 {
 			fmt.Fprintln(cmd.OutOrStdout(), "No recordings found.")
+		}
+		for _, name := range stores {
+			fmt.Fprintf(cmd.ErrOrStderr(), "furl: note: %s is a store of furl; to join it with this one, name it: furl import %s\n", cmdline.Label(name), visible.QuoteArg(name))
 		}
 		if n := len(skipped); n > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "furl: note: skipped %s in unknown formats, such as %s\n", numbers.Count(n, "file"), cmdline.Label(skipped[0]))
