@@ -196,7 +196,7 @@ func compactions(rep *replay.Report) []string {
 	case len(rep.Recordings) > 1:
 		where = fmt.Sprintf("%d of %d recordings contain", files, len(rep.Recordings))
 	}
-	first := fmt.Sprintf("as recorded: %s %s by the agent itself; every row goes on from them.", where, numbers.Count(n, "compaction"))
+	first := fmt.Sprintf("as recorded: %s %s by the agent itself. Under every policy the session continues from their summaries.", where, numbers.Count(n, "compaction"))
 	return append([]string{first}, compactionCost(rep.Totals)...)
 }
 
