@@ -28,7 +28,7 @@ func TestBrowserList(t *testing.T) {
 	b.Run("a folded group stays folded", func(t *testing.T) {
 		b.Click(`tbody[data-group="project:/src/box"] .fold`)
 		b.Wait(`document.querySelector('tr[data-session=s1]').offsetParent === null`)
-		browsertest.Eval[any](b, `location.reload()`)
+		b.Leave(`location.reload()`)
 		b.Wait(`document.querySelector('tbody.folded[data-group="project:/src/box"] .fold[aria-expanded=false]')`)
 		b.Click(`tbody[data-group="project:/src/box"] .fold`)
 		b.Wait(`document.querySelector('tr[data-session=s1]').offsetParent !== null`)
@@ -36,7 +36,7 @@ func TestBrowserList(t *testing.T) {
 	b.Run("sub-agents", func(t *testing.T) {
 		b.Click(`tr[data-session=s1] .subs`)
 		b.Wait(`document.querySelector('tr.sub[data-session=s2]')`)
-		browsertest.Eval[any](b, `history.back()`)
+		b.Leave(`history.back()`)
 		b.Wait(`location.search === '' && !document.querySelector('tr.sub') && ` + ready)
 	})
 	b.Run("a text, while it is typed", func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestBrowserList(t *testing.T) {
 		b.Click(`input[name=hidden]`)
 		b.Wait(`location.search === '?hidden=1'`)
 		shows("s5 s1")
-		browsertest.Eval[any](b, `history.back()`)
+		b.Leave(`history.back()`)
 		b.Wait(`location.search === '' && document.querySelectorAll('tr.one').length === 5 && ` + ready)
 	})
 	b.Run("a column", func(t *testing.T) {

@@ -35,7 +35,7 @@ func TestBrowserPlace(t *testing.T) {
 		b.Wait(open)
 		b.Click("#inspector [data-deselect]")
 		b.Wait(`!` + open + ` && !location.search.includes('at=') && !document.querySelector('.row.selected')`)
-		browsertest.Eval[any](b, `history.back()`)
+		b.Leave(`history.back()`)
 		b.Wait(open + fmt.Sprintf(` && document.querySelector('.row.selected')?.id === 'm%d'`, seq))
 		b.Key("\x1b")
 		b.Wait(`!` + open)

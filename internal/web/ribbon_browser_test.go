@@ -108,9 +108,9 @@ func TestBrowserRibbon(t *testing.T) {
 			t.Errorf("the history has %d entries more, want 1", after-before)
 		}
 		b.Screenshot("ribbon-scrubbed")
-		browsertest.Eval[any](b, `history.back()`)
+		b.Leave(`history.back()`)
 		b.Wait(at(last))
-		browsertest.Eval[any](b, `history.forward()`)
+		b.Leave(`history.forward()`)
 		b.Wait(at(n))
 		if browsertest.Eval[int](b, rows) == 0 {
 			t.Error("no transcript")

@@ -52,7 +52,7 @@ func TestDrive(t *testing.T) {
 		p.Screenshot("folder/drive")
 		p.Silent()
 		p.Click("button")
-		Eval[any](p, `location.reload()`)
+		p.Leave(`location.reload()`)
 		p.Wait(`document.querySelector("#cookies").textContent == "cookies: set=1"`)
 	}
 	png, err := os.ReadFile(filepath.Join(dir, "folder", "drive.png"))

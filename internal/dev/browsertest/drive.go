@@ -76,6 +76,14 @@ func (p *Page) Throttle(factor float64) {
 	}))
 }
 
+// Leave evaluates a JavaScript expression that opens another page, such as
+// history.back(). It does not wait for that page. The browser answers before it evaluates
+// the expression: an evaluation that is still under way when the page goes is an error.
+func (p *Page) Leave(expression string) {
+	p.t.Helper()
+	Eval[any](p, "void setTimeout(() => { "+expression+" })")
+}
+
 // Go opens another page.
 func (p *Page) Go(address string) {
 	p.t.Helper()
