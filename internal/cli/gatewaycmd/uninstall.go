@@ -14,6 +14,7 @@ import (
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/index"
 	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/modelsapi"
 	"github.com/furlhq/furl/internal/numbers"
@@ -38,9 +39,9 @@ func UninstallCommand(p cmdline.Program) *cobra.Command {
 		Use:   "uninstall",
 		Short: "Delete everything that furl keeps on this machine",
 		Long: `Undoes every furl setup, and deletes the store with its sessions, the key of the
-tenants, the logs, what furl mcp remembers of recordings, the history of furl chat and
-its copies of files that its tools have changed, and the configuration file,
-after it has listed them and asked. It leaves the recordings of your agents, backups,
+tenants, the logs, the index of recordings, what furl mcp remembers of them, the history
+of furl chat and its copies of files that its tools have changed, and the configuration
+file, after it has listed them and asked. It leaves the recordings of your agents, backups,
 and a PostgreSQL database alone. At the end it prints how to remove the program itself.
 If the store has sessions under legal hold (furl hold), nothing is deleted.`,
 		Example: `  furl uninstall --dry-run
@@ -99,8 +100,11 @@ func (f *uninstallFlags) run(cmd *cobra.Command) error {
 		}
 	}
 	for _, file := range kept.files {
-		if !f.dry {
-			if err := os.Remove(file.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		for _, path := range file.parts() {
+			if f.dry {
+				break
+			}
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("uninstall: %w", err)
 			}
 		}
@@ -174,8 +178,17 @@ type keptFiles struct {
 }
 
 type keptFile struct {
-	path string
-	size int64 // in bytes
+	path   string
+	size   int64    // in bytes
+	inside []string // if it is a folder, the files in it that furl has made
+}
+
+// parts returns the paths of the files.
+func (f *keptFile) parts() []string {
+	if f.inside != nil {
+		return f.inside
+	}
+	return []string{f.path}
 }
 
 // keptFilesOf finds the files that furl keeps. It names them one by one instead of
@@ -200,7 +213,7 @@ func keptFilesOf(f *cmdline.StoreFlags) (kept keptFiles, err error) {
 	}
 	add := func(path string) {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			kept.files = append(kept.files, keptFile{path, info.Size()})
+			kept.files = append(kept.files, keptFile{path, info.Size(), nil})
 		}
 	}
 	if workspace.IsDatabase(store) {
@@ -222,6 +235,11 @@ func keptFilesOf(f *cmdline.StoreFlags) (kept keptFiles, err error) {
 	if kept.folders, err = addTree(filepath.Join(data, workspace.ChatFiles), add); err != nil {
 		return kept, fmt.Errorf("list the copies of changed files: %w", err)
 	}
+	indexed := filepath.Join(data, index.Folder)
+	if files, size := index.Files(indexed); len(files) > 0 {
+		kept.files = append(kept.files, keptFile{indexed, size, files})
+	}
+	kept.folders = append(kept.folders, indexed)
 	followed, err := filepath.Glob(filepath.Join(data, followName+"*"))
 	if err != nil {
 		return kept, fmt.Errorf("list %s: %w", data, err)

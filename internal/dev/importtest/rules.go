@@ -93,7 +93,7 @@ var rules = map[string]rule{
 	"internal/config":    {imports: []string{".", "policy", "policy/agents", "catalog", "internal/origin", "internal/strictyaml", "internal/lazyregexp"}},
 	// What a configuration names on this machine.
 	"internal/workspace":    {imports: above("encrypted", "internal/agents", "internal/audit", "internal/config", "internal/modelsapi", "internal/private", "postgres", "recall/embeddings", "session", "sqlite", "tool", "upstream")},
-	"internal/recorded":     {imports: above("inmem", "internal/agents", "internal/demo", "internal/join", "internal/numbers", "internal/rebuild", "internal/usage", "internal/visible", "replay", "session")},
+	"internal/recorded":     {imports: above("inmem", "internal/agents", "internal/demo", "internal/index", "internal/join", "internal/packed", "internal/numbers", "internal/rebuild", "internal/usage", "internal/visible", "replay", "session")},
 	"internal/launch":       {imports: []string{"internal/agents", "internal/config", "internal/setup", "internal/visible", "internal/workspace"}},
 	"internal/serving":      {imports: anything},
 	"internal/remote":       {imports: []string{"gateway", "internal/launch", "internal/numbers", "internal/private", "internal/serving", "internal/usage", "internal/visible"}},
@@ -120,6 +120,8 @@ var rules = map[string]rule{
 	"internal/audit":       {imports: []string{"internal/filelock", "internal/fileowner", "internal/numbers"}, stdlibOnly: true, offline: true},
 	"internal/certs":       {stdlibOnly: true},
 	"internal/setup":       {imports: []string{"contrib", "internal/agents", "internal/filelock", "internal/unidiff", "internal/lazyregexp"}, offline: true},
+	"internal/index":       {imports: []string{"internal/packed"}, stdlibOnly: true, offline: true},
+	"internal/packed":      {stdlibOnly: true, pure: true},
 	"internal/unidiff":     {pure: true},
 	"contrib":              {stdlibOnly: true, offline: true},
 	"internal/demo":        {imports: []string{".", "storage", "transcript"}, offline: true},
