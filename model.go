@@ -198,8 +198,10 @@ type Model struct {
 	// TimedPrices replace Prices and LongPrices at their times. Of several that apply,
 	// the last one does.
 	TimedPrices []TimedPrices
-	Caching     Caching
-	Thinking    Thinking
+	// Billing says how the terms of a request change its cost.
+	Billing  Billing
+	Caching  Caching
+	Thinking Thinking
 	// TokenScale is the initial estimate of the model's tokens per counted
 	// token. 0: 1.
 	TokenScale float64

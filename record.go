@@ -173,6 +173,7 @@ type Exchange struct {
 	Thinking   Pos    // the last thinking block the view showed, zero if none
 	Usage      Usage
 	Passes     Passes // nil: one
+	Terms      Terms  // under which it was billed
 	ResponseID string
 	Stop       string // why the model stopped, in the provider's word, or StopUnstated
 	Plan       []PlanStep

@@ -70,6 +70,12 @@ var modelFields = fields{
 		"above": count(func(e *Entry) *int { return &e.Model.LongAbove }),
 	}))),
 	"timed_prices": timedPricesField,
+	"billing": object(fields{
+		"speed": factorsField(func(b *furl.Billing) *map[string]float64 { return &b.Speed }, factor),
+		"geo":   factorsField(func(b *furl.Billing) *map[string]float64 { return &b.Geo }, factor),
+		"tier":  factorsField(func(b *furl.Billing) *map[string]float64 { return &b.Tier }, factor),
+		"tools": factorsField(func(b *furl.Billing) *map[string]float64 { return &b.Tools }, perThousand),
+	}),
 	"caching": object(fields{
 		"explicit":   flag(func(e *Entry) *bool { return &e.Model.Caching.Explicit }),
 		"min_prefix": count(func(e *Entry) *int { return &e.Model.Caching.MinPrefix }),

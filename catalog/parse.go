@@ -181,6 +181,37 @@ func priceField(at func(*Entry) *float64) field {
 	return number(at, "a number from 0 to 1,000,000", 1_000_000)
 }
 
+// The values of billing: factors of the prices, and dollars for 1,000 uses.
+const (
+	factor      = "a factor from 0 to 1,000"
+	perThousand = "a price of 1,000 uses from 0 to 1,000"
+)
+
+// factorsField reads a mapping of terms to numbers. A term that is not named keeps its
+// value.
+func factorsField(at func(*furl.Billing) *map[string]float64, expected string) field {
+	return func(e *entry, v strictyaml.Value) {
+		for item := range v.Entries("terms with numbers, such as {fast: 2}") {
+			term := item.Name()
+			if term == "" || len(term) > maxName {
+				item.ReportKey("invalid term", "expected a word of a response, such as fast")
+				continue
+			}
+			f, ok := item.Number(expected, 1000)
+			if !ok {
+				continue
+			}
+			e.sets = append(e.sets, func(e *Entry) {
+				m := at(&e.Model.Billing)
+				if *m == nil {
+					*m = make(map[string]float64)
+				}
+				(*m)[term] = f
+			})
+		}
+	}
+}
+
 func number(at func(*Entry) *float64, expected string, most float64) field {
 	return func(e *entry, v strictyaml.Value) {
 		if f, ok := v.Number(expected, most); ok {

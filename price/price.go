@@ -15,11 +15,8 @@ func Known(p furl.Prices) bool { return p.Input > 0 }
 // Of returns what a usage costs at these prices. Unknown prices cost nothing;
 // ask Known first where that makes a difference.
 func Of(p furl.Prices, u furl.Usage) float64 {
-	return (float64(u.Input)*p.Input +
-		float64(u.CacheRead)*p.CacheRead +
-		float64(u.CacheWrite)*p.CacheWrite +
-		float64(u.CacheWrite1h)*p.CacheWrite1h +
-		float64(u.Output)*p.Output) / 1e6
+	c := Split(p, u)
+	return c.Sum()
 }
 
 // Complete fills in missing cache prices, so that cached tokens are not taken
@@ -69,7 +66,8 @@ func applies(t *furl.TimedPrices, at time.Time) bool {
 	return len(t.Hours) == 0 || slices.ContainsFunc(t.Hours, func(h furl.Hours) bool { return h.From <= since && since < h.To })
 }
 
-// OfRequest returns what a request to m with this usage costs at a time.
+// OfRequest returns what a request of one pass costs at a time, under the usual terms. See
+// Request for recorded ones.
 func OfRequest(m *furl.Model, u furl.Usage, at time.Time) float64 {
 	return Of(For(m, u.Prompt(), at), u)
 }
@@ -93,22 +91,6 @@ func LongLifetime(m *furl.Model) time.Duration {
 		return m.Caching.Extended
 	}
 	return time.Hour
-}
-
-// OfPasses returns what the passes of a request to m cost at a time, each at its model's prices.
-// model describes the models of other passes by their names in requests.
-func OfPasses(m *furl.Model, passes furl.Passes, model func(name string) furl.Model, at time.Time) float64 {
-	var sum float64
-	for i := range passes {
-		of := m
-		if name := passes[i].Model; name != "" {
-			if other := model(name); other.ID != m.ID { // m may have the lifetimes that the client requested
-				of = &other
-			}
-		}
-		sum += OfRequest(of, passes[i].Usage, at)
-	}
-	return sum
 }
 
 // WithLifetime returns a model as a client has it that requests cache entries of a

@@ -31,6 +31,8 @@ type Reply struct {
 	// Passes are the passes of models for the request, if the provider lists
 	// several; see furl.Passes.
 	Passes furl.Passes
+	// Terms are those under which the provider billed the request.
+	Terms furl.Terms
 	// Stop is the provider's reason for the end of the reply: stop_reason,
 	// finish_reason, or the incomplete reason or status of a response. It is ""
 	// before the end.

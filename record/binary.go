@@ -9,7 +9,7 @@ import (
 
 // newestVersion is the newest version of the binary format. A record begins
 // with the version that it needs; docs/internals/format.md describes them.
-const newestVersion = 5
+const newestVersion = 6
 
 // ErrNewerFormat means that a newer version of furl wrote a record, or the store
 // that has it. It is left unchanged.

@@ -25,6 +25,8 @@ func versionOf(b furl.Body, kind int) byte {
 	switch b := b.(type) {
 	case *furl.Exchange:
 		switch {
+		case !b.Terms.Usual():
+			return 6
 		case len(b.Passes) > 0:
 			return 5
 		case b.Request != (furl.RequestParts{}):
@@ -399,6 +401,24 @@ func exchange(e *encoding, x *furl.Exchange) {
 		}
 		e.closeList(len(x.Passes))
 	}
+	if e.named() || e.version >= 6 {
+		terms(e, &x.Terms)
+	}
+}
+
+func terms(e *encoding, t *furl.Terms) {
+	e.open("terms")
+	e.string("speed", &t.Speed)
+	e.string("geo", &t.Geo)
+	e.string("tier", &t.Tier)
+	for i := range makeList(e, "tools", &t.Tools, 2) {
+		e.element()
+		e.string("name", &t.Tools[i].Name)
+		e.count("uses", &t.Tools[i].Uses)
+		e.close()
+	}
+	e.closeList(len(t.Tools))
+	e.close()
 }
 
 func pass(e *encoding, p *furl.Pass) {

@@ -57,6 +57,8 @@ func recordsOfEachKind(t testing.TB) []furl.Record {
 			Frame: furl.DigestOf([]byte("f")), System: furl.DigestOf([]byte("s")), Tools: furl.DigestOf([]byte("t")), Received: "\x00\xff\x80", Sent: "sent"}},
 		&furl.Exchange{Model: "m", Request: furl.RequestParts{Frame: furl.DigestOf([]byte("f"))}},
 		&furl.Exchange{Model: "m", Usage: usage, Passes: furl.Passes{{Kind: "advisor_message", Model: "a", Usage: usage}, {Kind: furl.PassMessage, Usage: usage}}},
+		&furl.Exchange{Model: "m", Usage: usage, Terms: furl.Terms{Speed: "fast", Geo: "us", Tier: "batch", Tools: []furl.ToolUses{{Name: "web_fetch", Uses: 1}, {Name: "web_search", Uses: 300}}}},
+		&furl.Exchange{Model: "m", Terms: furl.Terms{Tier: "flex"}},
 	}
 	records := make([]furl.Record, len(bodies))
 	for i, b := range bodies {

@@ -24,7 +24,7 @@ func recordingNotes(sessions []*session, none []*run, o *Options) []string {
 	var recorded, simulated float64
 	for i, s := range sessions {
 		for n, q := range s.requests {
-			u := q.ex.Usage
+			u := q.ex.Usage // its terms are in the model's prices
 			if u.Prompt() == 0 || !q.known || q.again {
 				continue
 			}

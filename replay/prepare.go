@@ -321,16 +321,7 @@ func newMeter(m *furl.Model) *token.Meter {
 func (w *walker) request(r furl.Record, ex *furl.Exchange) {
 	q := &request{seq: r.Seq, at: r.At, ex: ex, output: ex.Usage.Output, epoch: w.epoch, again: w.rec.Repeated[r.Seq]}
 	q.model, q.known = w.o.model(ex.Model, w.rec)
-	for i, p := range ex.Passes {
-		if i == ex.Passes.Last() {
-			continue
-		}
-		m := q.model
-		if p.Model != "" && p.Model != ex.Model {
-			m, _ = w.o.Catalog.Lookup(p.Model)
-		}
-		q.passes.add(usageCost(&m, p.Usage, r.At))
-	}
+	w.bill(q, r.At)
 	reply := replyOf(w.s.log, r.Seq)
 	for _, m := range reply {
 		m.Measure(w.s.counter)
@@ -348,6 +339,28 @@ func (w *walker) request(r furl.Record, ex *furl.Exchange) {
 	w.last = q
 	w.s.requests = append(w.s.requests, q)
 	w.s.byExchange[r.Seq] = q
+}
+
+// bill notes what the provider billed for a request beside its prompt and reply, and
+// applies the terms of the request to the prices of its model.
+func (w *walker) bill(q *request, at time.Time) {
+	ex := q.ex
+	billed := price.Request{Model: &q.model, Usage: ex.Usage, Passes: ex.Passes, Terms: ex.Terms, At: at, Models: func(name string) furl.Model {
+		if name == ex.Model {
+			return q.model
+		}
+		m, _ := w.o.Catalog.Lookup(name)
+		return m
+	}}
+	for i, p := range billed.All() {
+		if len(ex.Passes) > 0 && i != ex.Passes.Last() {
+			q.passes.add(splitOf(&q.model, p.Prices, p.Usage))
+		}
+	}
+	if cost, priced := billed.Cost(); priced {
+		q.passes.Output += cost.Tools
+	}
+	q.model = *price.Under(&q.model, &ex.Terms)
 }
 
 // replyOf returns the messages of the reply to a request.

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -179,7 +178,8 @@ type CostSplit struct {
 	CacheWrite float64 `json:"cache_write"`
 	CacheRead  float64 `json:"cache_read"`
 	Fresh      float64 `json:"fresh"`
-	Output     float64 `json:"output"`
+	// Output includes the provider's own tools that a reply used, as recorded.
+	Output float64 `json:"output"`
 	// Own is the cost of the policy's own model calls, input and output.
 	Own float64 `json:"own"`
 	// Compactions is the cost of the agent's own compactions, input and output. A policy
@@ -212,27 +212,25 @@ type Point struct {
 	Refused bool
 }
 
-// bill returns the input cost of a prompt at a time. With automatic caches, writing costs
-// the same as uncached input and counts as such.
+// bill returns the input cost of a prompt at a time.
 func bill(m *furl.Model, s split, at time.Time) CostSplit {
-	p := price.For(m, s.prompt(), at)
-	if p.CacheWrite == 0 || p.CacheWrite == p.Input && !m.Caching.Explicit {
-		s.Fresh, s.Write = s.Fresh+s.Write, 0
-	}
-	p.CacheWrite1h = cmp.Or(p.CacheWrite1h, p.CacheWrite)
-	const million = 1e6
-	return CostSplit{
-		CacheWrite: (float64(s.Write)*p.CacheWrite + float64(s.WriteLong)*p.CacheWrite1h) / million,
-		CacheRead:  float64(s.Read) * p.CacheRead / million,
-		Fresh:      float64(s.Fresh) * p.Input / million,
-	}
+	return splitOf(m, price.For(m, s.prompt(), at), furl.Usage{Input: s.Fresh, CacheRead: s.Read, CacheWrite: s.Write, CacheWrite1h: s.WriteLong})
 }
 
 // usageCost returns the cost of a reported usage at a time.
 func usageCost(m *furl.Model, u furl.Usage, at time.Time) CostSplit {
-	c := bill(m, split{Fresh: u.Input, Read: u.CacheRead, Write: u.CacheWrite, WriteLong: u.CacheWrite1h}, at)
-	c.Output = float64(u.Output) * price.For(m, u.Prompt(), at).Output / 1e6
-	return c
+	return splitOf(m, price.For(m, u.Prompt(), at), u)
+}
+
+// splitOf returns what a usage costs at these prices. With automatic caches, writing often
+// costs the same as uncached input and then counts as such.
+func splitOf(m *furl.Model, p furl.Prices, u furl.Usage) CostSplit {
+	p = price.Complete(p)
+	c := price.Split(p, u)
+	if p.CacheWrite == p.Input && !m.Caching.Explicit {
+		c.Fresh, c.CacheWrite = c.Fresh+c.CacheWrite, 0
+	}
+	return CostSplit{CacheWrite: c.CacheWrite + c.CacheWrite1h, CacheRead: c.CacheRead, Fresh: c.Fresh, Output: c.Output}
 }
 
 func (c *CostSplit) add(d CostSplit) {

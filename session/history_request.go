@@ -24,7 +24,7 @@ func (h *History) request(r furl.Record, ex *furl.Exchange) {
 	meter := h.sizes.Prompt(ex.Model, &m, func() *furl.View { return h.state.View(m) })
 	cal := meter.Calibration()
 	sent := account.Sent{
-		Model: &m, Models: h.model, Name: ex.Model, Usage: ex.Usage, Passes: ex.Passes, Size: ex.Estimated,
+		Model: &m, Models: h.model, Name: ex.Model, Usage: ex.Usage, Passes: ex.Passes, Terms: ex.Terms, Size: ex.Estimated,
 		Preamble: ex.Preamble, At: r.At, Dry: account.WasDry(ex.Plan), Hour: account.HadHourCache(ex.Plan),
 		Scale: cal.Scale(), PerItem: cal.PerItem(),
 		Last: h.sizes.Last, When: h.sizes.When, Between: h.between,
@@ -36,23 +36,16 @@ func (h *History) request(r furl.Record, ex *furl.Exchange) {
 	case h.hides:
 		sent.Window, sent.Hidden = described.Limit, h.hidden
 	}
-	q := Request{Exchange: r.Seq, Sent: r.Parent, Time: r.At, Imported: r.By == furl.Import, Dry: sent.Dry, Usage: ex.Usage, Account: sent.Account()}
+	q := Request{Exchange: r.Seq, Sent: r.Parent, Time: r.At, Imported: r.By == furl.Import, Dry: sent.Dry, Usage: ex.Usage, Passes: ex.Passes, Terms: ex.Terms, Account: sent.Account()}
 	if q.Estimated = ex.Usage.Prompt() == 0; q.Estimated && q.Prompt == 0 {
 		q.Size = meter.Estimate()
 		if h.hides && sent.Dry {
 			q.Size = cal.Added(shown) + cal.Overhead()
 		}
 	}
-	if price.Known(m.Prices) {
-		q.Prices = price.For(&m, ex.Usage.Prompt(), r.At)
-	}
-	for _, p := range ex.Passes {
-		of := m
-		if p.Model != "" && p.Model != ex.Model {
-			of = h.model(p.Model)
-		}
-		q.Passes = append(q.Passes, PricedPass{p, price.For(&of, p.Usage.Prompt(), r.At)})
-	}
+	billed := price.Request{Model: &m, Models: h.model, Usage: ex.Usage, Passes: ex.Passes, Terms: ex.Terms, At: r.At}
+	q.Split, _ = billed.Cost()
+	q.Unpriced = billed.Unpriced()
 	h.add(q, ex.Model, described, cal, shown)
 	h.replying = true
 }

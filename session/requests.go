@@ -42,23 +42,21 @@ type Request struct {
 	Imported bool
 	// Dry reports a dry run: the prompt had everything, and SizeWithout is Size.
 	Dry bool
-	// Usage is the reported usage, Prices its prices; zero if unknown. Passes are all
-	// passes of the request if the provider ran several; Usage is then that of the
-	// last one whose prompt was the conversation.
+	// Usage is the reported usage, zero if unknown. Passes are all passes of the
+	// request if the provider ran several; Usage is then that of the last one whose
+	// prompt was the conversation.
 	Usage  furl.Usage
-	Prices furl.Prices
-	Passes []PricedPass
+	Passes furl.Passes
+	// Terms are those under which the request was billed, Unpriced those of them whose
+	// price is not known. Split is its cost by what it is for; its sum is Cost.
+	Terms    furl.Terms
+	Unpriced []string
+	Split    price.Cost
 	price.Account
 	// Reductions are the reductions that were recorded since the previous request.
 	Reductions []furl.Seq
 	// Scale converts counted tokens of the request's view.
 	Scale Scale
-}
-
-// PricedPass is a pass of a request with its prices, zero if unknown.
-type PricedPass struct {
-	furl.Pass
-	Prices furl.Prices
 }
 
 // RequestModel is what a History must know about a model.

@@ -1,7 +1,5 @@
 package session
 
-import "github.com/furlhq/furl"
-
 // Totals are the sums of requests. Costs are in US dollars, at the prices of each
 // request's model.
 type Totals struct {
@@ -12,6 +10,8 @@ type Totals struct {
 	// Fresh is input that is neither read from nor written to the prompt cache.
 	// Write are cache entries of the default lifetime, WriteHour those of one hour.
 	Fresh, Read, Write, WriteHour, Output Class
+	// Tools is the cost of the provider's own tools.
+	Tools float64
 	// Own are the summaries, KeepAlive the requests that keep the prompt cache
 	// alive. Without counts neither.
 	Own, KeepAlive Class
@@ -35,9 +35,9 @@ type Class struct {
 	Cost   float64
 }
 
-func (c *Class) add(tokens int, perMillion float64) {
+func (c *Class) add(tokens int, cost float64) {
 	c.Tokens += tokens
-	c.Cost += float64(tokens) * perMillion / 1e6
+	c.Cost += cost
 }
 
 // TotalsOf sums up requests.
@@ -57,12 +57,13 @@ func (t *Totals) add(q *Request) {
 	if !q.Priced {
 		t.Unpriced++
 	}
-	if len(q.Passes) == 0 {
-		t.addUsage(&q.Usage, &q.Prices)
-	}
-	for i := range q.Passes {
-		t.addUsage(&q.Passes[i].Usage, &q.Passes[i].Prices)
-	}
+	u, c := q.Passes.Sum(q.Usage), &q.Split
+	t.Fresh.add(u.Input, c.Fresh)
+	t.Read.add(u.CacheRead, c.CacheRead)
+	t.Write.add(u.CacheWrite, c.CacheWrite)
+	t.WriteHour.add(u.CacheWrite1h, c.CacheWrite1h)
+	t.Output.add(u.Output, c.Output)
+	t.Tools += c.Tools
 	t.Own.Tokens += q.OwnTokens
 	t.Own.Cost += q.Own
 	t.Cost += q.Cost
@@ -76,12 +77,4 @@ func (t *Totals) add(q *Request) {
 	if q.Break != "" {
 		t.Breaks[q.Break]++
 	}
-}
-
-func (t *Totals) addUsage(u *furl.Usage, p *furl.Prices) {
-	t.Fresh.add(u.Input, p.Input)
-	t.Read.add(u.CacheRead, p.CacheRead)
-	t.Write.add(u.CacheWrite, p.CacheWrite)
-	t.WriteHour.add(u.CacheWrite1h, p.CacheWrite1h)
-	t.Output.add(u.Output, p.Output)
 }

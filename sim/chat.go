@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -43,6 +44,8 @@ func (chat) expand(c *call, body []byte) ([]byte, error) {
 		case "tool_choice":
 			f.recordNeedsTools(key, r)
 			f.toolChoice = choiceOf(r)
+		case "service_tier":
+			f.readTerm(r, &f.terms.Tier, "auto", "default")
 		case "max_tokens", "max_completion_tokens":
 			_, f.hasMax = r.Int()
 		}
@@ -156,7 +159,7 @@ func (c *call) chatUsage(u furl.Usage) *chatUsage {
 }
 
 func (c *call) chatShape(a *answer, object string) chatShape {
-	return chatShape{ID: a.ID, Object: object, Created: a.Created, Model: c.req.Model, Tier: "default", Fingerprint: "fp_furlsim", Choices: []chatChoice{}}
+	return chatShape{ID: a.ID, Object: object, Created: a.Created, Model: c.req.Model, Tier: cmp.Or(c.facts.terms.Tier, "default"), Fingerprint: "fp_furlsim", Choices: []chatChoice{}}
 }
 
 var chatStops = map[string]string{

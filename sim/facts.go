@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
 )
@@ -12,6 +14,7 @@ import (
 type facts struct {
 	fields []string // the names at the top level, in order
 	stops  []string
+	terms  furl.Terms // that the request asks for, and gets
 	// Anthropic.
 	betas    map[string]bool
 	thinking string // its type: "", "disabled", "enabled", "adaptive"
@@ -171,4 +174,11 @@ func betasOf(values []string) map[string]bool {
 		}
 	}
 	return betas
+}
+
+// readTerm reads a term that changes the price. Those named usual do not.
+func (f *facts) readTerm(r *rawjson.Reader, to *string, usual ...string) {
+	if s, ok := r.String(); ok && !slices.Contains(usual, s) {
+		*to = s
+	}
 }

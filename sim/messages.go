@@ -85,6 +85,10 @@ func (messages) expand(c *call, body []byte) ([]byte, error) {
 		switch key {
 		case "max_tokens":
 			_, f.hasMax = r.Int()
+		case "speed":
+			f.readTerm(r, &f.terms.Speed, "standard")
+		case "inference_geo":
+			f.readTerm(r, &f.terms.Geo, "global")
 		case "thinking":
 			f.readThinking(r.Raw())
 		case "cache_control":

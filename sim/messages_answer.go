@@ -32,6 +32,8 @@ type messageUsage struct {
 	Output        int             `json:"output_tokens"`
 	Details       *outputDetails  `json:"output_tokens_details,omitempty"`
 	Tier          string          `json:"service_tier,omitempty"`
+	Speed         string          `json:"speed,omitempty"`
+	Geo           string          `json:"inference_geo,omitempty"`
 	Iterations    []iterationItem `json:"iterations,omitempty"`
 }
 
@@ -56,7 +58,7 @@ type appliedShape struct {
 	Applied []appliedEdit `json:"applied_edits"`
 }
 
-func usageShape(u furl.Usage, output int) messageUsage {
+func (c *call) usageShape(u furl.Usage, output int) messageUsage {
 	s := messageUsage{
 		Input:         u.Input,
 		CacheWritten:  u.CacheWrite + u.CacheWrite1h,
@@ -64,6 +66,8 @@ func usageShape(u furl.Usage, output int) messageUsage {
 		CacheCreation: &cacheCreation{u.CacheWrite, u.CacheWrite1h},
 		Output:        output,
 		Tier:          "standard",
+		Speed:         c.facts.terms.Speed,
+		Geo:           c.facts.terms.Geo,
 	}
 	return s
 }
@@ -84,7 +88,7 @@ func (messages) whole(c *call, a *answer) []byte {
 		Model: c.req.Model, ID: a.ID, Type: "message", Role: "assistant",
 		Content:           []json.RawMessage{},
 		StopReason:        &a.Stop,
-		Usage:             usageShape(a.Usage, a.Usage.Output),
+		Usage:             c.usageShape(a.Usage, a.Usage.Output),
 		ContextManagement: c.management(),
 		Transformations:   c.facts.dropped,
 	}
@@ -134,7 +138,7 @@ func (messages) events(c *call, a *answer) []event {
 	}
 	begun := messageShape{
 		Model: c.req.Model, ID: a.ID, Type: "message", Role: "assistant", Content: []json.RawMessage{},
-		Usage: usageShape(a.Usage, 1), Transformations: c.facts.dropped,
+		Usage: c.usageShape(a.Usage, 1), Transformations: c.facts.dropped,
 	}
 	add("message_start", `{"type":"message_start","message":%s}`, object(begun))
 	for i := 0; i < len(a.Blocks); {
@@ -167,8 +171,8 @@ func (messages) events(c *call, a *answer) []event {
 		} `json:"delta"`
 		Usage             messageUsage  `json:"usage"`
 		ContextManagement *appliedShape `json:"context_management,omitempty"`
-	}{Type: "message_delta", Usage: usageShape(a.Usage, a.Usage.Output), ContextManagement: c.management()}
-	end.Usage.CacheCreation, end.Usage.Tier = nil, ""
+	}{Type: "message_delta", Usage: c.usageShape(a.Usage, a.Usage.Output), ContextManagement: c.management()}
+	end.Usage.CacheCreation, end.Usage.Tier, end.Usage.Speed, end.Usage.Geo = nil, "", "", ""
 	end.Usage.Iterations = c.iterations()
 	if a.Usage.Reasoning > 0 {
 		end.Usage.Details = &outputDetails{a.Usage.Reasoning}

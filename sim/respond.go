@@ -59,6 +59,13 @@ func (c *call) fail(err error) {
 	c.refuse(&protocol.Refusal{Status: http.StatusInternalServerError, Type: serverError(c.entry.API), Message: err.Error()})
 }
 
+// bill returns what the request costs.
+func (c *call) bill() float64 {
+	billed := price.Request{Model: &c.model, Usage: c.usage, Passes: c.passes, Terms: c.facts.terms, At: c.at}
+	cost, _ := billed.Cost()
+	return cost.Sum()
+}
+
 func serverError(f furl.Format) string {
 	if f == furl.FormatAnthropic {
 		return "api_error"
@@ -91,7 +98,7 @@ func (c *call) record() {
 		e.Fault = c.fault.String()
 	}
 	if e.Verdict == VerdictOK || e.Verdict == VerdictCut {
-		e.Cost = price.OfPasses(&c.model, c.passes.All(c.usage), nil, c.at)
+		e.Cost = c.bill()
 	}
 	e.Answer = c.w.kept
 	c.sim.record(e, c.usage)

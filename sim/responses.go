@@ -30,6 +30,8 @@ func (responses) expand(c *call, body []byte) ([]byte, error) {
 		case "store":
 			f.stored = r.Kind() != 'f'
 			r.Skip()
+		case "service_tier":
+			f.readTerm(r, &f.terms.Tier, "auto", "default")
 		case "previous_response_id":
 			f.previous, _ = r.String()
 		case "conversation":

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -179,10 +180,10 @@ func (c *call) response(a *answer, status string, output [][]byte) []byte {
 	}
 	return fmt.Appendf(nil, `{"id":%q,"object":"response","created_at":%d,"status":%q,"background":false,"error":null,"incomplete_details":%s,`+
 		`"instructions":%s,"max_output_tokens":%s,"model":%s,"output":%s,"parallel_tool_calls":true,"previous_response_id":%s,`+
-		`"prompt_cache_key":%s,"reasoning":%s,"service_tier":"default","store":%t,"temperature":1.0,"text":{"format":{"type":"text"}},`+
+		`"prompt_cache_key":%s,"reasoning":%s,"service_tier":%s,"store":%t,"temperature":1.0,"text":{"format":{"type":"text"}},`+
 		`"tool_choice":%s,"tools":%s,"top_p":1.0,"truncation":"disabled","usage":%s,"user":null,"metadata":{}}`,
 		a.ID, a.Created, status, details, echo("instructions", "null"), most, str(c.req.Model), list, previous,
-		echo("prompt_cache_key", "null"), echo("reasoning", `{"effort":null,"summary":null}`), c.facts.stored,
+		echo("prompt_cache_key", "null"), echo("reasoning", `{"effort":null,"summary":null}`), str(cmp.Or(c.facts.terms.Tier, "default")), c.facts.stored,
 		echo("tool_choice", `"auto"`), echo("tools", "[]"), usage)
 }
 

@@ -145,10 +145,10 @@ func (s *claudeSpeaker) reply(n *claudeNode) {
 		ex.Model = cmp.Or(r.model, ex.Model)
 		ex.Stop = cmp.Or(r.stop, ex.Stop)
 		if len(r.usage) > 0 {
-			if u, passes, err := anthropic.DecodeUsage(r.usage); err != nil {
+			if u, passes, terms, err := anthropic.DecodeUsage(r.usage); err != nil {
 				s.in.skip(r.line, "%v", err)
 			} else if passes.Replied(u).Output >= ex.Passes.Replied(ex.Usage).Output {
-				ex.Usage, ex.Passes = u, passes
+				ex.Usage, ex.Passes, ex.Terms = u, passes, terms
 			}
 		}
 	}

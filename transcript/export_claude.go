@@ -157,7 +157,7 @@ func (w *claudeWriter) message(uuid string, m *furl.Message, mark bool) {
 			}
 			msg = msg.str("stop_reason", stop)
 			if w.ex.Usage != (furl.Usage{}) {
-				msg = msg.raw("usage", claudeUsage(w.ex.Usage, w.ex.Passes))
+				msg = msg.raw("usage", claudeUsage(w.ex))
 			}
 			w.ex = nil
 		}
@@ -360,9 +360,10 @@ func withoutCacheControl(content []byte) []byte {
 }
 
 // claudeUsage returns a usage as the provider reports it: the sum over the passes that
-// wrote the reply, and the list of passes if there were several.
-func claudeUsage(u furl.Usage, passes furl.Passes) []byte {
-	out := appendUsage([]byte("{"), passes.Replied(u))
+// wrote the reply, the terms, and the list of passes if there were several.
+func claudeUsage(ex *furl.Exchange) []byte {
+	passes := ex.Passes
+	out := appendTerms(appendUsage([]byte("{"), passes.Replied(ex.Usage)), &ex.Terms)
 	for i, p := range passes {
 		out = append(out, ","...)
 		if i == 0 {
@@ -387,6 +388,26 @@ func claudeUsage(u furl.Usage, passes furl.Passes) []byte {
 func appendUsage(out []byte, u furl.Usage) []byte {
 	return fmt.Appendf(out, `"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d,"cache_creation":{"ephemeral_5m_input_tokens":%d,"ephemeral_1h_input_tokens":%d},"output_tokens":%d`,
 		u.Input, u.CacheWrite+u.CacheWrite1h, u.CacheRead, u.CacheWrite, u.CacheWrite1h, u.Output)
+}
+
+func appendTerms(out []byte, t *furl.Terms) []byte {
+	for _, w := range []struct{ field, word string }{{"speed", t.Speed}, {"inference_geo", t.Geo}, {"service_tier", t.Tier}} {
+		if w.word != "" {
+			out = rawjson.AppendString(append(rawjson.AppendString(append(out, ','), w.field), ':'), w.word)
+		}
+	}
+	for i, tool := range t.Tools {
+		if i == 0 {
+			out = append(out, `,"server_tool_use":{`...)
+		} else {
+			out = append(out, ',')
+		}
+		out = fmt.Appendf(append(rawjson.AppendString(out, tool.Name+"_requests"), ':'), "%d", tool.Uses)
+	}
+	if len(t.Tools) > 0 {
+		out = append(out, '}')
+	}
+	return out
 }
 
 // jsonObject is a JSON object under construction. Its fields keep the order in

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -23,9 +24,11 @@ func TestClaudeUsage(t *testing.T) {
 		if len(passes) > 0 {
 			u = passes[passes.Last()].Usage
 		}
-		got, gotPasses, err := anthropic.DecodeUsage(claudeUsage(u, passes))
-		if err != nil || got != u || !slices.Equal(gotPasses, passes) {
-			t.Errorf("%+v, %+v: got %+v, %+v, %v", u, passes, got, gotPasses, err)
+		for _, terms := range []furl.Terms{{}, {Speed: "fast", Tools: []furl.ToolUses{{Name: "web_fetch", Uses: 1}, {Name: "web_search", Uses: 2}}}, {Geo: "us", Tier: "batch"}} {
+			got, gotPasses, gotTerms, err := anthropic.DecodeUsage(claudeUsage(&furl.Exchange{Usage: u, Passes: passes, Terms: terms}))
+			if err != nil || got != u || !slices.Equal(gotPasses, passes) || !reflect.DeepEqual(gotTerms, terms) {
+				t.Errorf("%+v, %+v, %+v: got %+v, %+v, %+v, %v", u, passes, terms, got, gotPasses, gotTerms, err)
+			}
 		}
 	}
 }

@@ -85,6 +85,9 @@ func writeBody(b *strings.Builder, body furl.Body) {
 		if body.Stop != "" {
 			fmt.Fprintf(b, ", stop %s", body.Stop)
 		}
+		if t := &body.Terms; !t.Usual() {
+			fmt.Fprintf(b, ", terms %+v", *t)
+		}
 	case *furl.Reduction:
 		fmt.Fprintf(b, "%s, %s, %d -> %d tokens:", body.Stage, body.Reason, body.Before, body.After)
 		for _, it := range body.Items {

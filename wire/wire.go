@@ -41,7 +41,7 @@ type API interface {
 	// AsksCompaction reports whether a request to the other path asks for a compaction.
 	AsksCompaction(req *protocol.Request) bool
 	// DecodeUsage decodes the usage object of a response, in the provider's form.
-	DecodeUsage(usage []byte) (furl.Usage, furl.Passes, error)
+	DecodeUsage(usage []byte) (furl.Usage, furl.Passes, furl.Terms, error)
 	// List returns the field of a request that contains its messages.
 	List() string
 

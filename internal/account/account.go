@@ -54,6 +54,7 @@ type Sent struct {
 	Window   int         // the provider's limit; 0: unknown, or nothing is hidden
 	Usage    furl.Usage
 	Passes   furl.Passes
+	Terms    furl.Terms
 	Size     int // the estimated one
 	Preamble furl.Digest
 	At       time.Time
@@ -96,17 +97,15 @@ func (r *Sent) Account() price.Account {
 	if cached && !WasDry(r.Last.Plan) && !r.Dry {
 		a.Break = r.cacheBreak(late && !kept)
 	}
-	passes := r.Passes.All(u)
-	if a.Priced = r.pricesKnown(passes); a.Priced {
-		a.Cost = price.OfPasses(r.Model, passes, r.Models, r.At)
-		a.Without = a.Cost
-	}
+	billed := price.Request{Model: r.Model, Models: r.Models, Usage: u, Passes: r.Passes, Terms: r.Terms, At: r.At}
+	a.Cost, a.Priced = sum(&billed)
+	a.Without = a.Cost
 	kept = kept || r.keptHour(late)
 	if !a.Priced || a.Hidden == 0 && !(kept && cached) && !(r.Hour && u.CacheWrite1h > 0) {
 		return a
 	}
 	still := cached && !late && r.Last.Model == r.Name && r.samePreamble()
-	without, first, compacted := slices.Clone(passes), true, false
+	without, first, compacted := slices.Clone(r.Passes.All(u)), true, false
 	for i := range without {
 		p := &without[i]
 		if r.Hour { // without furl, these entries live as long as the others
@@ -123,21 +122,15 @@ func (r *Sent) Account() price.Account {
 		}
 		compacted = compacted || p.Kind == furl.PassCompaction
 	}
-	a.Without = price.OfPasses(r.Model, without, r.Models, r.At)
+	billed.Passes = without
+	a.Without, _ = sum(&billed)
 	return a
 }
 
-// pricesKnown reports whether the prices of all passes are known.
-func (r *Sent) pricesKnown(passes furl.Passes) bool {
-	if !price.Known(r.Model.Prices) {
-		return false
-	}
-	for i := range passes {
-		if name := passes[i].Model; name != "" && name != r.Name && !price.Known(r.Models(name).Prices) {
-			return false
-		}
-	}
-	return true
+// sum returns what a request costs, 0 if a price is not known.
+func sum(r *price.Request) (float64, bool) {
+	c, priced := r.Cost()
+	return c.Sum(), priced
 }
 
 // wasCached reports whether the provider has most likely cached the last

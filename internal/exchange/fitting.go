@@ -19,6 +19,7 @@ type Fitting struct {
 	// known.
 	Usage  furl.Usage
 	Passes furl.Passes
+	Terms  furl.Terms
 	// Now is the time of the request and of its records. If zero, the clock's time.
 	Now time.Time
 	// Budget is the largest prompt in tokens, if that is less than the window leaves; 0:
@@ -75,7 +76,7 @@ func (x *Exchange) recordAwaited(ctx context.Context, s *open.Session) error {
 		if pl.head != sent.Head {
 			return nil
 		}
-		reply := &protocol.Reply{Format: x.req.Format, Usage: x.fitting.Usage, Passes: x.fitting.Passes, Complete: true}
+		reply := &protocol.Reply{Format: x.req.Format, Usage: x.fitting.Usage, Passes: x.fitting.Passes, Terms: x.fitting.Terms, Complete: true}
 		for i := pl.matched; i < len(msgs) && msgs[i].Role == furl.RoleAssistant; i++ {
 			reply.Messages = append(reply.Messages, cloneMessage(x.incoming.recordedForm(i)))
 		}

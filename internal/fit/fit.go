@@ -147,7 +147,7 @@ func check(all *session.Sessions, r *Request) (*checked, error) {
 		if r.Session == "" {
 			return nil, invalid("usage is of no use without a session: it is that of the reply to the session's previous request")
 		}
-		if q.fitting.Usage, q.fitting.Passes, err = q.api.DecodeUsage(r.Usage); err != nil {
+		if q.fitting.Usage, q.fitting.Passes, q.fitting.Terms, err = q.api.DecodeUsage(r.Usage); err != nil {
 			return nil, invalid("invalid usage: %w", err)
 		}
 	}

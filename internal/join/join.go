@@ -211,7 +211,7 @@ func (j *joiner) addMessage(r furl.Record, m *furl.Message, ex furl.Record, repl
 	}
 	if replies {
 		e := ex.Body.(*furl.Exchange)
-		_, _ = j.session.Append(j.session.Head(), ex.At, furl.Import, &furl.Exchange{Model: e.Model, Usage: e.Usage, Passes: e.Passes, ResponseID: e.ResponseID, Stop: e.Stop})
+		_, _ = j.session.Append(j.session.Head(), ex.At, furl.Import, &furl.Exchange{Model: e.Model, Usage: e.Usage, Passes: e.Passes, Terms: e.Terms, ResponseID: e.ResponseID, Stop: e.Stop})
 	}
 	added, err := j.session.Append(j.session.Head(), r.At, furl.Import, m)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 func (c *Change) account(sent *policy.Fit, reply *protocol.Reply) *price.Account {
 	r := &account.Sent{
 		Model: &sent.Budget.Model, Models: c.models(), Name: sent.Model, Size: sent.Size(),
-		Usage: price.Billed(&sent.Budget.Model, reply.Usage), Passes: reply.Passes,
+		Usage: price.Billed(&sent.Budget.Model, reply.Usage), Passes: reply.Passes, Terms: reply.Terms,
 		Preamble: sent.Preamble, At: sent.At, Dry: sent.Dry, Hour: sent.HourCache,
 		Scale: sent.Budget.Scale, PerItem: sent.Budget.PerItem,
 	}

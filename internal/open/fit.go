@@ -337,7 +337,7 @@ func (c *Change) Observe(ctx context.Context, sent *policy.Fit, bodies Bodies, r
 func exchangeOf(sent *policy.Fit, reply *protocol.Reply) *furl.Exchange {
 	ex := &furl.Exchange{
 		Model: sent.Model, Preamble: sent.Preamble, View: sent.Prefix, Thinking: sent.Thinking,
-		Usage: price.Billed(&sent.Budget.Model, reply.Usage), Passes: reply.Passes, ResponseID: reply.ID, Stop: reply.Stop,
+		Usage: price.Billed(&sent.Budget.Model, reply.Usage), Passes: reply.Passes, Terms: reply.Terms, ResponseID: reply.ID, Stop: reply.Stop,
 		Plan: sent.PlanSteps(), Estimated: sent.Size(),
 	}
 	if reply.Complete && ex.Stop == "" {

@@ -125,7 +125,7 @@ func (p *Page) sessionMoney(v *visit) error {
 		data.Imported, data.Sums = imported, savingsOf(session.TotalsOf(requests[imported:]))
 		t := &data.Totals
 		data.Classes = nonzero(priceClass{"Cache write", t.Write}, priceClass{fmt.Sprintf("Cache write (%s)", numbers.Count(int(price.LongLifetime(&data.model)/time.Hour), "hour")), t.WriteHour}, priceClass{"Cache read", t.Read},
-			priceClass{"Fresh input", t.Fresh}, priceClass{"Output", t.Output})
+			priceClass{"Fresh input", t.Fresh}, priceClass{"Output", t.Output}, priceClass{"The provider's tools", session.Class{Cost: t.Tools}})
 		data.Overhead = nonzero(priceClass{"Summaries", t.Own}, priceClass{"Keep-alive", t.KeepAlive})
 		data.Chart = newCostChart(requests, imported, t.Unpriced < t.Requests)
 		if data.Uses, err = usesOf(snap.log); err != nil {

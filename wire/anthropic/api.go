@@ -13,7 +13,9 @@ import (
 func (codec) Provider() string { return "anthropic" }
 
 // DecodeUsage implements wire.API.
-func (codec) DecodeUsage(usage []byte) (furl.Usage, furl.Passes, error) { return DecodeUsage(usage) }
+func (codec) DecodeUsage(usage []byte) (furl.Usage, furl.Passes, furl.Terms, error) {
+	return DecodeUsage(usage)
+}
 
 // Path implements wire.API.
 func (codec) Path() string { return "/messages" }

@@ -74,13 +74,13 @@ func TestDecodeUsage(t *testing.T) {
 		{`{"input_tokens":-1,"output_tokens":1.5}`, furl.Usage{}},
 		{` null `, furl.Usage{}},
 	} {
-		got, passes, err := DecodeUsage([]byte(test.usage))
+		got, passes, _, err := DecodeUsage([]byte(test.usage))
 		if err != nil || got != test.want || passes != nil {
 			t.Errorf("%s: got %+v, %v, %v, want %+v", test.usage, got, passes, err, test.want)
 		}
 	}
 	for _, bad := range []string{``, `[]`, `{"input_tokens":`, `{} {}`} {
-		if u, _, err := DecodeUsage([]byte(bad)); err == nil {
+		if u, _, _, err := DecodeUsage([]byte(bad)); err == nil {
 			t.Errorf("%q: got %+v, want an error", bad, u)
 		}
 	}
@@ -129,7 +129,7 @@ func TestDecodeUsageOfPasses(t *testing.T) {
 			furl.Usage{Input: 3, Output: 7, Reasoning: 4}, nil},
 		{"more than a list can have", `{"input_tokens":3,"iterations":[` + strings.Repeat(`{"type":"message","input_tokens":1},`, 5000) + `1]}`, furl.Usage{Input: 3}, nil},
 	} {
-		got, passes, err := DecodeUsage([]byte(test.usage))
+		got, passes, _, err := DecodeUsage([]byte(test.usage))
 		if err != nil || got != test.want || !slices.Equal(passes, test.passes) {
 			t.Errorf("%s: got %+v, %+v, %v\nwant %+v, %+v", test.name, got, passes, err, test.want, test.passes)
 		}

@@ -185,6 +185,7 @@ func (d *draft) refuse(status int, body []byte) {
 func (d *draft) finish() (*protocol.Reply, error) {
 	reply := d.reply
 	reply.Usage, reply.Passes = d.counts.usage()
+	reply.Terms = d.counts.terms
 	if reply.Stop == windowFull && reply.Refusal == nil {
 		full := reply.Usage.Prompt() + reply.Usage.Output
 		reply.Overflow = &protocol.Overflow{Tokens: full, Limit: full}

@@ -60,7 +60,7 @@ func TestSetUsage(t *testing.T) {
 			if usage == nil {
 				usage = rawjson.Field(rawjson.Field(got, "message"), "usage")
 			}
-			back, _, err := DecodeUsage(usage)
+			back, _, _, err := DecodeUsage(usage)
 			if back.Prompt() != u.Prompt() || back.Output != u.Output || err != nil {
 				t.Errorf("%s reads as %+v, %v", got, back, err)
 			}

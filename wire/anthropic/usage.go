@@ -19,13 +19,15 @@ import (
 // the model that answered after another one declined. They say neither how large
 // the prompt is nor what a compaction or an advisor cost, so the usage is that of the
 // last such pass.
-func DecodeUsage(usage []byte) (furl.Usage, furl.Passes, error) {
+//
+// The terms are in speed, inference_geo, service_tier and server_tool_use.
+func DecodeUsage(usage []byte) (furl.Usage, furl.Passes, furl.Terms, error) {
 	var c counts
 	if err := c.read(usage); err != nil {
-		return furl.Usage{}, nil, fmt.Errorf("decode usage: %w", err)
+		return furl.Usage{}, nil, furl.Terms{}, fmt.Errorf("decode usage: %w", err)
 	}
 	u, passes := c.usage()
-	return u, passes, nil
+	return u, passes, c.terms, nil
 }
 
 // counts are the counters of a usage object. In a stream they arrive in
@@ -34,6 +36,7 @@ func DecodeUsage(usage []byte) (furl.Usage, furl.Passes, error) {
 type counts struct {
 	counters
 	iterations []iteration
+	terms      furl.Terms
 }
 
 type counters struct {
@@ -69,7 +72,9 @@ func (c *counts) read(usage []byte) error {
 			c.iterations = readIterations(r)
 			continue
 		}
-		c.counters.read(r, string(key))
+		if !readTerm(r, string(key), &c.terms) {
+			c.counters.read(r, string(key))
+		}
 	}
 	return r.End()
 }

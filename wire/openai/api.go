@@ -17,17 +17,20 @@ func (chat) Provider() string { return "openai" }
 func (responses) Provider() string { return "openai" }
 
 // DecodeUsage implements wire.API.
-func (chat) DecodeUsage(usage []byte) (furl.Usage, furl.Passes, error) { return usageObject(usage) }
-
-// DecodeUsage implements wire.API.
-func (responses) DecodeUsage(usage []byte) (furl.Usage, furl.Passes, error) {
+func (chat) DecodeUsage(usage []byte) (furl.Usage, furl.Passes, furl.Terms, error) {
 	return usageObject(usage)
 }
 
-// usageObject decodes a usage object; requests of these APIs have one pass.
-func usageObject(usage []byte) (furl.Usage, furl.Passes, error) {
+// DecodeUsage implements wire.API.
+func (responses) DecodeUsage(usage []byte) (furl.Usage, furl.Passes, furl.Terms, error) {
+	return usageObject(usage)
+}
+
+// usageObject decodes a usage object; requests of these APIs have one pass. The terms are
+// outside it, in the response.
+func usageObject(usage []byte) (furl.Usage, furl.Passes, furl.Terms, error) {
 	u, err := DecodeUsage(usage)
-	return u, nil, err
+	return u, nil, furl.Terms{}, err
 }
 
 // Path implements wire.API.

@@ -35,6 +35,8 @@ func (c chat) DecodeReply(status int, body []byte) (*protocol.Reply, error) {
 			reply.Model, _ = r.String()
 		case "usage":
 			usageOf(reply, r.Raw())
+		case "service_tier":
+			tierOf(reply, r)
 		case "error":
 			failed = r.Kind() == '{'
 		case "choices":

@@ -82,6 +82,8 @@ func readResponse(r *rawjson.Reader, reply *protocol.Reply) (f responseFields) {
 			}
 		case "usage":
 			usageOf(reply, r.Raw())
+		case "service_tier":
+			tierOf(reply, r)
 		case "input_tokens":
 			if n, ok := r.Int(); ok {
 				reply.Usage.Input, f.counted = n, true
@@ -119,5 +121,6 @@ func addItems(c responses, reply *protocol.Reply, items [][]byte) error {
 		}
 		reply.Messages = append(reply.Messages, m)
 	}
+	reply.Terms.Tools = toolUses(reply.Messages)
 	return nil
 }

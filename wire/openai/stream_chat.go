@@ -72,6 +72,8 @@ func (a *chatAssembler) feed(event string, data []byte) error {
 			failed = failed || r.Kind() == '{' || r.Kind() == '"'
 		case "usage":
 			usageOf(&a.reply, r.Raw())
+		case "service_tier":
+			tierOf(&a.reply, r)
 		case "choices":
 			if r.Kind() != '[' {
 				continue
