@@ -111,6 +111,7 @@ func replayOne(ctx context.Context, rec *transcript.Recording, o *Options, files
 		out.pauses += s.pauses()
 	}
 	out.Notes = append(slices.Clip(out.Notes), recordingNotes(sessions, runs[0][none], o)...)
+	out.bill(rec, sessions, o)
 	if out.Tools = toolUse(sessions, runs[0][none]); out.Tools.note() != "" {
 		out.Notes = append(out.Notes, out.Tools.note())
 	}

@@ -46,9 +46,19 @@ type RecordingReport struct {
 	// ReportedPeak is the largest prompt as the provider reported it, 0 if it
 	// reported none. EstimatedPeak is the largest of furl's estimates, each
 	// made before its request.
-	ReportedPeak  int      `json:"reported_peak_tokens"`
-	EstimatedPeak int      `json:"estimated_peak_tokens"`
-	Notes         []string `json:"notes,omitempty"`
+	ReportedPeak  int `json:"reported_peak_tokens"`
+	EstimatedPeak int `json:"estimated_peak_tokens"`
+	// Billed is what the recorded usage costs in US dollars (internal/billed), with all sub-agents and
+	// compactions of the file; nil if no usage with a known price is recorded. BilledSubagents
+	// is the part of sub-agents.
+	Billed          *float64 `json:"billed"`
+	BilledSubagents float64  `json:"billed_subagents"`
+	// OutputRecorded is the recorded size of the replies in tokens. OutputEstimated has in
+	// place of counts that are too small for the text the estimated ones. Some agents
+	// record the count of an unfinished reply.
+	OutputRecorded  int      `json:"output_recorded_tokens"`
+	OutputEstimated int      `json:"output_estimated_tokens"`
+	Notes           []string `json:"notes,omitempty"`
 	// Tools says which recorded tool definitions were never called. It is nil if
 	// the recording has none.
 	Tools   *ToolUse `json:"tools,omitempty"`

@@ -71,7 +71,7 @@ func TestReportJSON(t *testing.T) {
 	want := []string{
 		"recordings", "recordings[].file", "recordings[].format", "recordings[].agent", "recordings[].model",
 		"recordings[].messages", "recordings[].requests", "recordings[].skipped_records", "recordings[].skipped",
-		"recordings[].reported_peak_tokens", "recordings[].estimated_peak_tokens", "recordings[].results",
+		"recordings[].reported_peak_tokens", "recordings[].estimated_peak_tokens", "recordings[].billed", "recordings[].billed_subagents", "recordings[].output_recorded_tokens", "recordings[].output_estimated_tokens", "recordings[].results",
 	}
 	for _, k := range resultKeys {
 		want = append(want, "recordings[].results[]."+k)
