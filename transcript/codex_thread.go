@@ -38,6 +38,7 @@ func rolloutOf(path string) rolloutFile {
 
 // rolloutHome lists the rollouts in a home of Codex, by their names.
 type rolloutHome struct {
+	roots   []string // the folders
 	byID    map[string]rolloutFile
 	threads map[string][]rolloutFile // oldest first
 }
@@ -76,7 +77,7 @@ func (h *rolloutHomes) of(dir string) *rolloutHome {
 }
 
 func listRollouts(roots []string, below bool) *rolloutHome {
-	h := &rolloutHome{byID: make(map[string]rolloutFile), threads: make(map[string][]rolloutFile)}
+	h := &rolloutHome{roots: roots, byID: make(map[string]rolloutFile), threads: make(map[string][]rolloutFile)}
 	for _, root := range roots {
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			switch {
@@ -140,7 +141,9 @@ func (in *input) home() *rolloutHome {
 	if in.homes == nil {
 		in.homes = new(rolloutHomes)
 	}
-	return in.homes.of(in.dir)
+	home := in.homes.of(in.dir)
+	in.use(home.roots...)
+	return home
 }
 
 // earlierRollouts returns the rollouts of the same thread before this one, if this one

@@ -159,7 +159,13 @@ func (rd *Reader) open(in *input, homes *rolloutHomes, r io.Reader) (*format, er
 	}
 	if in.dir != "" {
 		in.homes = homes
-		in.another = func(path string, read func(*input)) error { return rd.another(path, f, read) }
+		in.another = func(path string, read func(*input)) error {
+			in.use(path)
+			return rd.another(path, f, func(other *input) {
+				read(other)
+				in.use(other.uses...)
+			})
+		}
 	}
 	if f.read == nil {
 		return nil, &companionError{name: in.name, of: f.agent}
@@ -187,7 +193,21 @@ func (in *input) recording(f *format) (*Recording, error) {
 	in.dropEmpty()
 	in.summarize()
 	in.rec.name()
+	in.rec.Uses = slices.Clone(in.uses)
 	return in.rec, nil
+}
+
+// use notes other files that what is read depends on.
+func (in *input) use(paths ...string) {
+	for _, path := range paths {
+		if in.used == nil {
+			in.used = make(map[string]bool)
+		}
+		if !in.used[path] {
+			in.used[path] = true
+			in.uses = append(in.uses, path)
+		}
+	}
 }
 
 // another calls f with another file, which must be in a format.
@@ -256,6 +276,8 @@ type input struct {
 	torn    error         // why the compressed file is truncated
 	dir     string        // folder of the file; "" if it came from an io.Reader
 	homes   *rolloutHomes
+	uses    []string // see Recording.Uses
+	used    map[string]bool
 	another func(path string, f func(*input)) error // reads another file of the same format
 	maxLine int
 	counter furl.Counter
@@ -323,7 +345,9 @@ func (in *input) beside(name string) []byte {
 	if in.dir == "" {
 		return nil
 	}
-	f, err := os.Open(filepath.Join(in.dir, name))
+	path := filepath.Join(in.dir, name)
+	in.use(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
@@ -345,6 +369,7 @@ func (in *input) startOf(name string) []byte {
 		return nil
 	}
 	path := filepath.Join(in.dir, name)
+	in.use(path)
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
 		return nil
 	}
@@ -365,6 +390,8 @@ func (in *input) exists(name string) bool {
 	if in.dir == "" {
 		return false
 	}
-	_, err := os.Stat(filepath.Join(in.dir, name))
+	path := filepath.Join(in.dir, name)
+	in.use(path)
+	_, err := os.Stat(path)
 	return err == nil
 }

@@ -44,6 +44,9 @@ type Recording struct {
 	// titles that end in its number. More says that another part follows.
 	Part int
 	More bool
+	// Uses are the other files that reading it has looked at, which may not exist, and folders whose
+	// files it has listed. A recording that stays the same reads the same while they do.
+	Uses []string
 
 	unlisted int // records that could not be used and are not in Skipped
 }
