@@ -24,6 +24,7 @@ type File struct {
 	x     *Index
 	path  string // absolute
 	stamp string
+	size  int64
 	seal  cipher.AEAD
 	since time.Time // when it was stamped
 	quiet bool      // the file has not changed lately
@@ -55,7 +56,7 @@ const (
 	// sectionUses has the stamps of the files of Uses.
 	sectionUses = "uses"
 	maxHeader   = 1 << 20
-	maxEntries  = 1000
+	maxEntries  = 10_000
 	sample      = 4 << 10 // bytes of a file in its key, three times
 )
 
@@ -119,6 +120,7 @@ func (f *File) cipher() (cipher.AEAD, error) {
 		h.Write(buf[:n])
 		last = at
 	}
+	f.size = info.Size()
 	block, err := aes.NewCipher(h.Sum(nil))
 	if err != nil {
 		return nil, err
@@ -212,6 +214,9 @@ func (f *File) bound(section, key string) []byte {
 	return []byte(f.stamp + "\x00" + string(f.x.build[:]) + "\x00" + section + "\x00" + key)
 }
 
+// Size returns the size of the file in bytes.
+func (f *File) Size() int64 { return f.size }
+
 func hashOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:16])
@@ -301,14 +306,16 @@ func (e entry) same(o entry) bool { return e.Section == o.Section && e.Key == o.
 
 // merged adds new entries to those of before, and drops the oldest ones that are too many.
 func merged(known, fresh []entry) []entry {
-	all := slices.DeleteFunc(known, func(k entry) bool {
-		return slices.ContainsFunc(fresh, k.same)
-	})
-	all = append(all, fresh...)
+	type name struct{ section, key string }
+	replaced := make(map[name]bool)
+	for _, e := range fresh {
+		replaced[name{e.Section, e.Key}] = true
+	}
+	all := append(slices.DeleteFunc(known, func(e entry) bool { return replaced[name{e.Section, e.Key}] }), fresh...)
 	count, total := make(map[string]int), 0
 	var kept []entry
 	for _, e := range slices.Backward(all) {
-		if count[e.Section]++; count[e.Section] <= maxPerSection && total+e.Bytes <= maxFile {
+		if count[e.Section]++; count[e.Section] <= maxPerSection && total+e.Bytes <= maxFile && len(kept) < maxEntries {
 			total += e.Bytes
 			kept = append(kept, e)
 		}

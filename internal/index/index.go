@@ -54,6 +54,7 @@ const (
 	maxEntry = 32 << 20
 	maxFile  = 64 << 20
 	maxTotal = 512 << 20
+	maxCount = 20_000 // entry files
 	// tidyEach is how often what belongs to deleted files is dropped, if nothing is written.
 	tidyEach = 24 * time.Hour
 	// maxTemp is the age at which a temporary file belongs to no process.
@@ -152,12 +153,13 @@ func (x *Index) tidy(now time.Time) {
 		}
 	}
 	slices.SortFunc(kept, func(a, b entryFile) int { return a.info.ModTime().Compare(b.info.ModTime()) })
+	count := len(kept)
 	for _, f := range kept {
-		if total <= maxTotal {
+		if total <= maxTotal && count <= maxCount {
 			break
 		}
 		_ = os.Remove(f.path)
-		total -= f.info.Size()
+		total, count = total-f.info.Size(), count-1
 	}
 	marker := filepath.Join(x.dir, tidied)
 	if os.Chtimes(marker, now, now) != nil {

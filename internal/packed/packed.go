@@ -1,6 +1,6 @@
 // Package packed writes values as bytes for files that only the same build of furl reads, such as
-// the index: booleans, numbers, strings, slices, arrays, pointers and structs with all their fields,
-// also those that are not exported. The bytes have no names and no types.
+// the index: booleans, numbers, strings, slices, arrays, maps, pointers and structs with all their
+// fields, also those that are not exported. The bytes have no names and no types.
 package packed
 
 import (
@@ -9,15 +9,15 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 	"unsafe"
 )
 
-// Marshal returns a value as bytes. It panics if the type has maps, functions, channels or interfaces.
+// Marshal returns a value as bytes. Equal values have equal bytes. It panics if the type has
+// functions, channels or interfaces.
 func Marshal(v any) []byte {
-	p := reflect.New(reflect.TypeOf(v)) // addressable, so that fields that are not exported can be read
-	p.Elem().Set(reflect.ValueOf(v))
-	return write(nil, p.Elem())
+	return write(nil, addressable(reflect.ValueOf(v)))
 }
 
 // Unmarshal sets what a pointer points to from the bytes of Marshal of the same type. Bytes that
@@ -66,6 +66,20 @@ func write(out []byte, v reflect.Value) []byte {
 			out = write(out, v.Index(i))
 		}
 		return out
+	case reflect.Map:
+		if v.IsNil() {
+			return append(out, 0)
+		}
+		var entries []string
+		for key, value := range field(v).Seq2() {
+			entries = append(entries, string(write(write(nil, addressable(key)), addressable(value))))
+		}
+		slices.Sort(entries)
+		out = binary.AppendUvarint(out, uint64(len(entries))+1)
+		for _, e := range entries {
+			out = append(out, e...)
+		}
+		return out
 	case reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return append(out, v.Bytes()...)
@@ -86,6 +100,13 @@ func write(out []byte, v reflect.Value) []byte {
 		return out
 	}
 	panic(fmt.Sprintf("packed: %s has no form in bytes", v.Type()))
+}
+
+// addressable returns a copy of a value of which fields that are not exported can be read.
+func addressable(v reflect.Value) reflect.Value {
+	p := reflect.New(v.Type()).Elem()
+	p.Set(v)
+	return p
 }
 
 // field returns a field of an addressable struct with the right to read and set it.
@@ -162,6 +183,23 @@ func (r *reader) read(v reflect.Value) {
 			r.read(list.Index(i))
 		}
 		v.Set(list)
+	case reflect.Map:
+		n := r.uint()
+		if n == 0 || n-1 > uint64(len(r.data)) {
+			r.bad = r.bad || n > 0
+			return
+		}
+		m := reflect.MakeMap(v.Type())
+		for range n - 1 {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			r.read(key)
+			r.read(value)
+			if r.bad {
+				return
+			}
+			m.SetMapIndex(key, value)
+		}
+		v.Set(m)
 	case reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			copy(v.Bytes(), r.take(uint64(v.Len())))
@@ -177,8 +215,8 @@ func (r *reader) read(v reflect.Value) {
 			v.Set(p)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			r.read(v.Field(i))
+		for _, field := range v.Fields() {
+			r.read(field)
 		}
 	default:
 		panic(fmt.Sprintf("packed: %s has no form in bytes", v.Type()))

@@ -1,6 +1,7 @@
 package packed_test
 
 import (
+	"bytes"
 	"math"
 	"reflect"
 	"testing"
@@ -29,6 +30,8 @@ type outer struct {
 	Hash  [32]byte
 	pair  [2]int
 	To    *inner
+	by    map[string]inner
+	none  map[int]bool
 }
 
 func sample() outer {
@@ -36,6 +39,7 @@ func sample() outer {
 	return outer{
 		B: true, I: -5, small: -128, U: math.MaxUint32, F: math.Inf(-1), S: "a\x00ü", at: time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600)),
 		List: []inner{{"x", &zero, nil}, {"", nil, &price}}, empty: []int{}, Hash: [32]byte{1, 31: 255}, pair: [2]int{3, -4}, To: &inner{name: "y"},
+		by: map[string]inner{"b": {name: "z"}, "a": {Price: &price}, "c": {}},
 	}
 }
 
@@ -51,6 +55,9 @@ func TestRoundTrip(t *testing.T) {
 	got.at = want.at
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if !bytes.Equal(packed.Marshal(got), packed.Marshal(want)) {
+		t.Error("the bytes of equal values differ")
 	}
 	if got.empty == nil || got.null != nil {
 		t.Error("an empty slice and a nil one are the same")
@@ -77,8 +84,8 @@ func TestDamaged(t *testing.T) {
 func TestNoForm(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("a map was written")
+			t.Error("a function was written")
 		}
 	}()
-	packed.Marshal(struct{ M map[string]int }{})
+	packed.Marshal(struct{ F func() }{})
 }
