@@ -19,8 +19,32 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
+// Input is a recording to replay, or what an earlier replay with the same options and the same
+// build has made of it.
+type Input struct {
+	Recording *transcript.Recording
+	// Report is the outcome, without Recording; nil for a copy, all of whose requests are counted
+	// elsewhere.
+	Report *RecordingReport
+	// Repeated is the number of requests that are counted elsewhere, without Recording.
+	Repeated int
+	// Done, if set, gets the outcome for Recording. It is not called for a copy.
+	Done func(*RecordingReport)
+}
+
 // Run replays a sequence of recordings. It holds one at a time in memory.
 func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts Options) (*Report, error) {
+	return RunInputs(ctx, func(yield func(Input) bool) {
+		for rec := range recordings {
+			if !yield(Input{Recording: rec}) {
+				return
+			}
+		}
+	}, opts)
+}
+
+// RunInputs is Run for recordings of which some have been replayed before.
+func RunInputs(ctx context.Context, inputs iter.Seq[Input], opts Options) (*Report, error) {
 	o, err := opts.complete()
 	if err != nil {
 		return nil, err
@@ -29,23 +53,32 @@ func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts O
 	var models []string
 	pauses := 0
 	reading := time.Now()
-	for rec := range recordings {
+	for in := range inputs {
 		o.watch.addReading(reading)
-		counted, repeated := requestsIn(rec)
-		report.Repeated += repeated
-		if counted == 0 && repeated > 0 && rec.Unreadable() == 0 {
-			reading = time.Now()
-			continue // a copy; the report names what is damaged
+		r := in.Report
+		if rec := in.Recording; rec != nil {
+			var counted int
+			counted, in.Repeated = requestsIn(rec)
+			if counted > 0 || in.Repeated == 0 || rec.Unreadable() > 0 { // not a copy; the report names what is damaged
+				if r, err = replayOne(ctx, rec, o, len(report.Recordings)); err != nil {
+					return nil, fmt.Errorf("%s: %w", rec.File, err)
+				}
+				o.forget(rec)
+				if in.Done != nil {
+					in.Done(r)
+				}
+			}
+		} else {
+			o.watch.addKnown()
 		}
-		r, err := replayOne(ctx, rec, o, len(report.Recordings))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", rec.File, err)
+		report.Repeated += in.Repeated
+		if r != nil {
+			report.Recordings = append(report.Recordings, *r)
+			models, pauses = append(models, r.unknown...), pauses+r.pauses
 		}
-		o.forget(rec)
-		report.Recordings = append(report.Recordings, *r)
-		models, pauses = append(models, r.unknown...), pauses+r.pauses
 		reading = time.Now()
 	}
+	o.watch.addReading(reading)
 	report.Timing = o.watch.timing(o.Candidates)
 	slices.Sort(models)
 	report.total()

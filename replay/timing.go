@@ -11,6 +11,8 @@ type Timing struct {
 	Reading   float64        `json:"reading"`   // the recordings
 	Preparing float64        `json:"preparing"` // counting, and finding what replies use again
 	Policies  []PolicyTiming `json:"policies"`  // in the order of Options.Candidates
+	// Known is the number of recordings that were not read, because their outcome was known.
+	Known int `json:"known_recordings"`
 }
 
 // PolicyTiming is the time of all runs of one policy. What none takes, all others take too,
@@ -25,6 +27,14 @@ type stopwatch struct {
 	mu                 sync.Mutex
 	reading, preparing time.Duration
 	policies           map[string]time.Duration
+	known              int
+}
+
+// addKnown counts a recording that was not read.
+func (s *stopwatch) addKnown() {
+	if s != nil {
+		s.known++
+	}
 }
 
 func (s *stopwatch) addReading(since time.Time) {
@@ -54,7 +64,7 @@ func (s *stopwatch) timing(candidates []Candidate) *Timing {
 	if s == nil {
 		return nil
 	}
-	t := &Timing{Reading: s.reading.Seconds(), Preparing: s.preparing.Seconds(), Policies: []PolicyTiming{}}
+	t := &Timing{Reading: s.reading.Seconds(), Preparing: s.preparing.Seconds(), Known: s.known, Policies: []PolicyTiming{}}
 	for _, c := range candidates {
 		t.Policies = append(t.Policies, PolicyTiming{Policy: c.Name, Seconds: s.policies[c.Name].Seconds()})
 	}

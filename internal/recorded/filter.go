@@ -1,15 +1,13 @@
 package recorded
 
-import (
-	"time"
-
-	"github.com/furlhq/furl/transcript"
-)
+import "time"
 
 // Filter chooses recorded sessions by age and project. The zero value chooses all.
 type Filter struct {
 	After     time.Time
 	InProject func(string) bool
+	// Project identifies what InProject does, "" if it is nil.
+	Project string
 }
 
 // Skip reports whether a file is too old to have a session that is chosen. Its
@@ -22,39 +20,31 @@ func (f Filter) Skip(path string) bool {
 	return !changed.IsZero() && changed.Before(f.After)
 }
 
-// keep removes the sessions that are not chosen from a recording, and reports whether
-// it has others. Sub-agents belong to the session that started them.
-func (f Filter) keep(rec *transcript.Recording) bool {
-	if f.After.IsZero() && f.InProject == nil {
-		return true
-	}
+// keep returns which sessions of a recording are chosen, and whether it is. Sub-agents belong to the
+// session that started them.
+func (f Filter) keep(file string, sessions []outline) (kept []int, ok bool) {
 	chosen := make(map[string]bool)
-	var kept []*transcript.Session
-	for _, s := range rec.Sessions {
+	for i := range sessions {
+		s := &sessions[i]
 		of, known := chosen[s.Parent]
 		if s.Parent == "" || !known {
-			of = f.chooses(rec, s)
+			of = f.chooses(file, s)
 		}
 		chosen[s.ID] = of
 		if of {
-			kept = append(kept, s)
+			kept = append(kept, i)
 		}
 	}
-	rec.Sessions = kept
-	return len(kept) > 0
+	return kept, len(kept) > 0 || f.After.IsZero() && f.InProject == nil
 }
 
-func (f Filter) chooses(rec *transcript.Recording, s *transcript.Session) bool {
-	meta := rec.Meta(s)
-	if f.InProject != nil && !f.InProject(ProjectOf(s, meta.Project)) {
-		return false
+func (f Filter) chooses(file string, s *outline) bool {
+	if !s.InProject || f.After.IsZero() {
+		return s.InProject
 	}
-	if f.After.IsZero() {
-		return true
-	}
-	newest := NewestOf(s.Log.Records(0))
+	newest := s.Newest
 	if newest.IsZero() {
-		newest = ChangedAt(rec.File)
+		newest = ChangedAt(file)
 	}
 	return !newest.Before(f.After)
 }

@@ -13,26 +13,38 @@ import (
 // files. Each is counted in the session that was read first.
 type once struct{ known map[transcript.ReplyID]bool }
 
-// mark sets which requests of a recording were in one before.
-func (o *once) mark(rec *transcript.Recording) {
+// mark returns which requests of each session were in a recording before.
+func (o *once) mark(sessions []outline) []map[furl.Seq]bool {
 	if o.known == nil {
 		o.known = make(map[transcript.ReplyID]bool)
 	}
-	for _, s := range rec.Sessions {
-		s.Repeated = nil
+	repeated := make([]map[furl.Seq]bool, len(sessions))
+	for i := range sessions {
 		var own []transcript.ReplyID
-		for seq, id := range s.Replies() {
-			if !o.known[id] {
-				own = append(own, id)
+		for _, r := range sessions[i].Replies {
+			if !o.known[r.ID] {
+				own = append(own, r.ID)
 				continue
 			}
-			if s.Repeated == nil {
-				s.Repeated = make(map[furl.Seq]bool)
+			if repeated[i] == nil {
+				repeated[i] = make(map[furl.Seq]bool)
 			}
-			s.Repeated[seq] = true
+			repeated[i][r.Seq] = true
 		}
 		for _, id := range own {
 			o.known[id] = true
+		}
+	}
+	return repeated
+}
+
+// unmark undoes mark for a recording that could not be read.
+func (o *once) unmark(sessions []outline, repeated []map[furl.Seq]bool) {
+	for i := range sessions {
+		for _, r := range sessions[i].Replies {
+			if !repeated[i][r.Seq] {
+				delete(o.known, r.ID)
+			}
 		}
 	}
 }
@@ -44,27 +56,53 @@ type Recordings = iter.Seq2[*transcript.Recording, error]
 // are forks of, if these are among them. It keeps no recording: again reads a file a second
 // time. A file that is read in parts does not wait.
 func ParentsFirst(all Recordings, again func(path string) (*transcript.Recording, error)) Recordings {
-	return func(yield func(*transcript.Recording, error) bool) {
+	return parentsFirst(all, func(rec *transcript.Recording) links {
+		l := links{file: rec.File, part: rec.Part}
+		for _, s := range rec.Sessions {
+			l.sessions = append(l.sessions, link{s.ID, s.ForkOf})
+		}
+		return l
+	}, func(rec *transcript.Recording) func() (*transcript.Recording, error) {
+		path := rec.File
+		return func() (*transcript.Recording, error) { return again(path) }
+	})
+}
+
+// links are the sessions of a recording, and those that they are forks of.
+type links struct {
+	file     string
+	part     int
+	sessions []link
+}
+
+type link struct{ id, forkOf string }
+
+// parentsFirst is ParentsFirst for what stands for a recording. later returns how to get it again without
+// keeping it.
+func parentsFirst[T any](all iter.Seq2[T, error], of func(T) links, later func(T) func() (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		read := make(map[string]bool)     // the ids of sessions
-		later := make(map[string]waiting) // by the file
+		waits := make(map[string]waiting) // by the file
+		again := make(map[string]func() (T, error))
 		for rec, err := range all {
 			if err == nil {
-				if w := waitingFor(rec, read); len(w.of) > 0 && rec.Part == 0 {
-					later[rec.File] = w
+				l := of(rec)
+				if w := l.waitsFor(read); len(w.of) > 0 {
+					waits[l.file], again[l.file] = w, later(rec)
 					continue
 				}
-				note(rec, read)
+				l.note(read)
 			}
 			if !yield(rec, err) {
 				return
 			}
 		}
-		for len(later) > 0 {
-			file := nextOf(later, read)
-			delete(later, file)
-			rec, err := again(file)
+		for len(waits) > 0 {
+			file := nextOf(waits, read)
+			delete(waits, file)
+			rec, err := again[file]()
 			if err == nil {
-				note(rec, read)
+				of(rec).note(read)
 			}
 			if !yield(rec, err) {
 				return
@@ -76,25 +114,25 @@ func ParentsFirst(all Recordings, again func(path string) (*transcript.Recording
 // waiting is a file that is read later: its sessions, and those that they are forks of.
 type waiting struct{ ids, of []string }
 
-// waitingFor returns which sessions a recording must wait for.
-func waitingFor(rec *transcript.Recording, read map[string]bool) (w waiting) {
-	if rec.File == Stdin || rec.Part > 0 { // it cannot be read again at once
+// waitsFor returns which sessions a recording must wait for.
+func (l links) waitsFor(read map[string]bool) (w waiting) {
+	if l.file == Stdin || l.part > 0 { // it cannot be read again at once
 		return w
 	}
-	for _, s := range rec.Sessions {
-		w.ids = append(w.ids, s.ID)
+	for _, s := range l.sessions {
+		w.ids = append(w.ids, s.id)
 	}
-	for _, s := range rec.Sessions {
-		if s.ForkOf != "" && !read[s.ForkOf] && !slices.Contains(w.ids, s.ForkOf) {
-			w.of = append(w.of, s.ForkOf)
+	for _, s := range l.sessions {
+		if s.forkOf != "" && !read[s.forkOf] && !slices.Contains(w.ids, s.forkOf) {
+			w.of = append(w.of, s.forkOf)
 		}
 	}
 	return w
 }
 
-func note(rec *transcript.Recording, read map[string]bool) {
-	for _, s := range rec.Sessions {
-		read[s.ID] = true
+func (l links) note(read map[string]bool) {
+	for _, s := range l.sessions {
+		read[s.id] = true
 	}
 }
 

@@ -6,26 +6,30 @@ import (
 	"io"
 	"iter"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/demo"
+	"github.com/furlhq/furl/internal/index"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/replay"
 	"github.com/furlhq/furl/transcript"
 )
 
 // Source is a sequence of recordings. Reading them collects the files and errors
 // that were skipped.
 type Source struct {
-	Files      []string
-	Recordings func(func(*transcript.Recording) bool)
-	Unknown    []string // files in unknown formats
-	Failed     []error
-	Notes      []string
-	Filter     Filter
-	filtered   int       // files without a session that passes the filter
-	Progress   *Progress // nil without a terminal
+	Files    []string
+	Unknown  []string // files in unknown formats
+	Failed   []error
+	Notes    []string
+	Filter   Filter
+	Progress *Progress    // nil without a terminal
+	Index    *index.Index // nil: each file is read
+
+	stdin    io.Reader
+	machine  bool // Files are the places of agents
+	filtered int  // files without a session that passes the filter
 }
 
 // Nothing is the error for a source without recordings.
@@ -41,42 +45,15 @@ func (s *Source) Nothing() error {
 	return fmt.Errorf("nothing to replay: no files in %s", strings.Join(s.Files, ", "))
 }
 
-// walk reads standard input for "-", then files and folders.
-func (s *Source) walk(in io.Reader) iter.Seq2[*transcript.Recording, error] {
-	reader := transcript.Reader{Skip: func(path string) bool {
-		if s.Filter.Skip(path) {
-			s.filtered++
-			return true
-		}
-		s.Progress.next(path)
-		return false
-	}}
-	return func(yield func(*transcript.Recording, error) bool) {
-		if slices.Contains(s.Files, "-") && !yield(transcript.Read(Stdin, in)) {
-			return
-		}
-		for _, path := range s.Files {
-			if path == "-" {
-				continue
-			}
-			s.Progress.next(path)
-			for rec, err := range reader.Walk(path) {
-				if !yield(rec, err) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // again reads a file a second time.
 func again(path string) (*transcript.Recording, error) { return new(transcript.Reader).ReadFile(path) }
 
 // Sources returns the recordings in the named files and folders. Without names,
 // they are the sessions of installed agents, or else the demo session.
 func Sources(in io.Reader, args []string) (*Source, error) {
-	s := &Source{Files: args}
+	s := &Source{Files: args, stdin: in}
 	if len(args) == 0 {
+		s.machine = true
 		s.Files = agents.Places()
 		s.Notes = []string{"Sessions found on this machine: " + strings.Join(s.Files, ", ")}
 	}
@@ -88,10 +65,31 @@ func Sources(in io.Reader, args []string) (*Source, error) {
 			return nil, NoFile(err)
 		}
 	}
-	s.Recordings = func(yield func(*transcript.Recording) bool) {
+	return s, nil
+}
+
+// Recordings reads all recordings.
+func (s *Source) Recordings(yield func(*transcript.Recording) bool) {
+	all := *s
+	all.Index = nil
+	defer func() { s.Unknown, s.Failed, s.Notes, s.filtered = all.Unknown, all.Failed, all.Notes, all.filtered }()
+	for in := range all.Inputs("") {
+		if !yield(in.Recording) {
+			return
+		}
+	}
+}
+
+// Inputs yields the recordings for a replay: of files that the index knows, what a replay with the same
+// options has made of them. options identifies all that decides the outcome besides the recordings and
+// the build of the program.
+func (s *Source) Inputs(options string) iter.Seq[replay.Input] {
+	return func(yield func(replay.Input) bool) {
 		found := false
 		var counted once
-		for rec, err := range ParentsFirst(s.walk(in), again) {
+		var again rereader
+		defer again.close()
+		for it, err := range parentsFirst(s.walk(), (*item).links, (*item).later) {
 			if unknown := (*transcript.UnknownFilesError)(nil); errors.As(err, &unknown) {
 				s.Unknown = append(s.Unknown, unknown.Files...)
 				continue
@@ -101,20 +99,23 @@ func Sources(in io.Reader, args []string) (*Source, error) {
 				continue
 			}
 			found = true
-			if !s.Filter.keep(rec) {
+			input, ok, err := it.input(&counted, options, &again)
+			if err != nil {
+				s.Failed = append(s.Failed, err)
+				continue
+			}
+			if !ok {
 				s.filtered++
 				continue
 			}
-			counted.mark(rec)
-			if !yield(rec) {
+			if !yield(input) {
 				return
 			}
 		}
-		if !found && s.filtered == 0 && len(args) == 0 {
+		if !found && s.filtered == 0 && s.machine {
 			s.Notes = []string{"No recorded sessions found on this machine: replaying a generated session. Name files or folders to replay your own.",
 				"Looked for sessions of " + agents.Known() + "; furl import says where."}
-			yield(demo.Recording())
+			yield(replay.Input{Recording: demo.Recording()})
 		}
 	}
-	return s, nil
 }

@@ -77,6 +77,9 @@ func (p *Pricing) Options() (replay.Options, error) {
 	return o, nil
 }
 
+// CatalogFile returns the file that adds to the built-in catalogue, "" for none.
+func (p *Pricing) CatalogFile() string { return p.catalog }
+
 // Complete sets the values that shells complete for a flag.
 func Complete(cmd *cobra.Command, flag string, values func() []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

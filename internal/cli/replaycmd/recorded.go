@@ -23,6 +23,10 @@ func (f *replayFlags) filter() (recorded.Filter, error) {
 		if out.InProject, err = recorded.ProjectFilter(f.project); err != nil {
 			return out, err
 		}
+		out.Project = f.project
+		if folder, err := recorded.FolderNamed(f.project); err == nil { // the name means another one elsewhere
+			out.Project += "\x00" + folder
+		}
 	}
 	return out, nil
 }

@@ -49,6 +49,7 @@ type replayFlags struct {
 	project  string
 	recall   bool
 	tune     tuneFlags
+	index    cmdline.IndexFlag
 }
 
 // ReplayCommand returns furl replay.
@@ -103,6 +104,7 @@ Gemini CLI and OpenHands.`,
 	fl.StringVar(&f.project, "project", "", "only sessions of agents that worked in this `folder`, or in one of that name")
 	fl.BoolVar(&f.recall, "recall", false, "replay for models with recall tools: placeholders have handles")
 	cmdline.AddConfig(fl, &f.config)
+	f.index.Add(fl)
 	f.tune.add(fl)
 	f.Pricing.Add(fl)
 	cmdline.Complete(cmd, "policy", func() []string { return slices.Concat(p.PolicyNames(), p.Set().Unlisted()) })
@@ -117,7 +119,7 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if err != nil {
 		return err
 	}
-	own, _, err := f.program.LoadConfig(f.config, &f.Pricing)
+	own, configFile, err := f.program.LoadConfig(f.config, &f.Pricing)
 	if err != nil && !(f.tune.write && errors.Is(err, fs.ErrNotExist)) { // --write creates it
 		return err
 	}
@@ -179,7 +181,12 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 		src.Progress = recorded.CountFiles(src.Files, src.Filter.Skip)
 		opts.Progress = func(p replay.Progress) { bar.Say(src.Progress.Line(p, time.Now())) }
 	}
-	rep, err := replay.Run(cmd.Context(), src.Recordings, opts)
+	decides, ok := f.decides(&opts, configFile)
+	if ok {
+		src.Index = f.index.Open()
+		defer src.Index.Close()
+	}
+	rep, err := replay.RunInputs(cmd.Context(), src.Inputs(decides), opts)
 	bar.Clear()
 	if err != nil {
 		return err

@@ -65,6 +65,9 @@ func printTiming(w io.Writer, t *replay.Timing) {
 		fmt.Fprintf(w, ", %s %.1f", p.Policy, p.Seconds)
 	}
 	fmt.Fprintln(w)
+	if t.Known > 0 {
+		fmt.Fprintf(w, "%s not read: unchanged since an earlier replay with these options.\n", numbers.Count(t.Known, "recording"))
+	}
 }
 
 // printRecording prints the heading of one recording's table.

@@ -1,0 +1,189 @@
+package recorded
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/packed"
+	"github.com/furlhq/furl/replay"
+	"github.com/furlhq/furl/transcript"
+)
+
+// item is a recording of a source. It was read, or the index knows it.
+type item struct {
+	path string // of the file, as it was named
+	rec  *transcript.Recording
+	sum  *summary
+	from *openFile // nil: it is not in the index
+	at   int       // its number in the file, from 0
+
+	filter *Filter
+}
+
+// links returns what ParentsFirst needs.
+func (it *item) links() links {
+	l := links{file: it.path, part: it.sum.Part}
+	for i := range it.sum.Sessions {
+		l.sessions = append(l.sessions, link{it.sum.Sessions[i].ID, it.sum.Sessions[i].ForkOf})
+	}
+	return l
+}
+
+// later returns how to get the recording again. Until then only its outline is kept.
+func (it *item) later() func() (*item, error) {
+	light := *it
+	light.rec = nil
+	return func() (*item, error) {
+		if light.from != nil && len(light.from.read.Recordings) == 1 && light.from.ended {
+			return &light, nil
+		}
+		rec, err := again(light.path)
+		if err != nil {
+			return nil, err
+		}
+		// This has all sessions of a database.
+		sum := light.filter.summarize(rec)
+		return &item{path: light.path, rec: rec, sum: &sum, filter: light.filter}, nil
+	}
+}
+
+// rereader reads files that the index knows, because the outcome is not known. It reads the
+// recordings of one file in order, once.
+type rereader struct {
+	path string
+	at   int // of the next recording
+	next func() (*transcript.Recording, error, bool)
+	stop func()
+}
+
+// read returns a recording of a file, by its number.
+func (r *rereader) read(path string, at int) (*transcript.Recording, error) {
+	if r.stop == nil || r.path != path || at < r.at {
+		r.close()
+		r.path, r.at = path, 0
+		r.next, r.stop = iter.Pull2(new(transcript.Reader).Walk(path))
+	}
+	for {
+		rec, err, ok := r.next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, fmt.Errorf("%s changed while it was read", path)
+		}
+		if r.at++; r.at > at {
+			return rec, nil
+		}
+	}
+}
+
+func (r *rereader) close() {
+	if r.stop != nil {
+		r.stop()
+		r.stop = nil
+	}
+}
+
+// input returns what the recording is for a replay. ok is false if the filter chooses none of its sessions.
+func (it *item) input(counted *once, options string, again *rereader) (in replay.Input, ok bool, err error) {
+	kept, repeated, ok := it.mark(counted)
+	if !ok {
+		return in, false, nil
+	}
+	key := it.key(options, kept, repeated)
+	if it.rec == nil {
+		counts, copied := counts(pick(it.sum.Sessions, kept), repeated)
+		if counts == 0 && copied > 0 && it.sum.Unreadable == 0 {
+			return replay.Input{Repeated: copied}, true, nil
+		}
+		if rep := it.known(key); rep != nil {
+			return replay.Input{Report: rep, Repeated: copied}, true, nil
+		}
+		if it.rec, err = again.read(it.path, it.at); err != nil {
+			counted.unmark(pick(it.sum.Sessions, kept), repeated)
+			return in, true, err
+		}
+		if now := it.filter.summarize(it.rec); !bytes.Equal(packed.Marshal(now), packed.Marshal(*it.sum)) { // the file has just changed
+			counted.unmark(pick(it.sum.Sessions, kept), repeated)
+			it.sum, it.from = &now, nil
+			if kept, repeated, ok = it.mark(counted); !ok {
+				return in, false, nil
+			}
+		}
+	}
+	it.rec.Sessions = pick(it.rec.Sessions, kept)
+	for i, s := range it.rec.Sessions {
+		s.Repeated = repeated[i]
+	}
+	in.Recording = it.rec
+	if it.from != nil {
+		in.Done = func(rep *replay.RecordingReport) { it.keep(key, rep) }
+	}
+	return in, true, nil
+}
+
+// mark returns which sessions are chosen, and which of their requests are counted elsewhere.
+func (it *item) mark(counted *once) (kept []int, repeated []map[furl.Seq]bool, ok bool) {
+	if kept, ok = it.filter.keep(it.path, it.sum.Sessions); !ok {
+		return nil, nil, false
+	}
+	return kept, counted.mark(pick(it.sum.Sessions, kept)), true
+}
+
+func pick[T any](all []T, which []int) []T {
+	out := make([]T, 0, len(which))
+	for _, i := range which {
+		out = append(out, all[i])
+	}
+	return out
+}
+
+// key identifies what decides the outcome of a replay besides the file.
+func (it *item) key(options string, kept []int, repeated []map[furl.Seq]bool) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %v", options, kept)
+	for i := range repeated {
+		var list []furl.Seq
+		for seq := range repeated[i] {
+			list = append(list, seq)
+		}
+		slices.Sort(list)
+		fmt.Fprintf(h, " %v", list)
+	}
+	return string(h.Sum(nil))
+}
+
+// section is where the index has the outcomes of the recording.
+func (it *item) section() string { return fmt.Sprintf("replay %d", it.at) }
+
+// known returns the outcome that the index has, nil if it has none.
+func (it *item) known(key string) *replay.RecordingReport {
+	if it.from == nil {
+		return nil
+	}
+	data, ok := it.from.file.Get(it.section(), key)
+	rep := new(replay.RecordingReport)
+	if !ok || packed.Unmarshal(data, rep) != nil {
+		return nil
+	}
+	rep.File = it.path
+	return rep
+}
+
+// keep puts an outcome into the index, unless it quotes the recording: the reasons of records that cannot be
+// read, and of requests that a provider would refuse.
+func (it *item) keep(key string, rep *replay.RecordingReport) {
+	if it.from.failed || rep.SkippedRecords > 0 || slices.ContainsFunc(rep.Results, func(r replay.Result) bool { return r.FirstRefusal != "" }) {
+		return
+	}
+	kept := *rep
+	kept.File = ""
+	it.from.file.Put(it.section(), key, packed.Marshal(kept))
+	if it.from.ended {
+		it.from.file.Save()
+	}
+}
