@@ -58,6 +58,7 @@ var rules = map[string]rule{
 	"encrypted": {imports: []string{".", "record", "storage"}, offline: true},
 
 	// What drives the core.
+	"internal/billed":      {imports: []string{".", "price", "storage", "transcript"}, offline: true},
 	"internal/account":     {imports: []string{".", "event", "price", "protocol", "token"}, offline: true},
 	"internal/clients":     {imports: []string{".", "protocol", "storage", "wire", "internal/membudget", "internal/rawjson"}, offline: true},
 	"internal/open":        {imports: above("internal/account", "internal/clients", "internal/numbers", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/keepalive", "internal/rebuild")},
@@ -76,7 +77,7 @@ var rules = map[string]rule{
 	"furlhttp":             {imports: above("session", "internal/agents", "internal/exchange", "internal/rawjson")},
 	"gateway":              {imports: above("internal/clients", "session", "upstream", "furlhttp", "internal/access", "internal/admission", "internal/audit", "internal/agents", "internal/exchange", "internal/fit", "internal/keepalive", "internal/operation", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/summary", "internal/open")},
 	"agent":                {imports: above("session", "upstream", "tool", "internal/exchange", "internal/recalltext", "internal/summary", "internal/open")},
-	"replay":               {imports: above("session", "sim", "internal/fidelity", "internal/keepalive", "internal/numbers", "internal/promptcache"), offline: true},
+	"replay":               {imports: above("session", "sim", "internal/billed", "internal/fidelity", "internal/keepalive", "internal/numbers", "internal/promptcache"), offline: true},
 	"sim":                  {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
 	"furltest":             {imports: []string{".", "protocol", "record", "storage", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
 
