@@ -15,6 +15,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/internal/exchange"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
@@ -33,10 +34,12 @@ type call struct {
 	paused           *pausedSession     // to be kept alive after the request
 	firstByte        time.Duration      // time to the first byte of the provider's latest response
 	x                *exchange.Exchange // nil: the request is sent unchanged
+	request          *protocol.Request  // of the client; nil: not decoded
 	operation        string
 	path             string
 	responded        bool // the provider has responded
 	began            bool // a new session was counted
+	allowed          bool // no limit in dollars or tokens refuses the request
 	recording        bool // the reply is to be recorded after the response
 	trace            requestSpan
 	received         *receivedBody
@@ -127,9 +130,13 @@ func (c *call) post(ctx context.Context, body []byte) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	limited, err := c.checkSpending(ctx, reads)
+	if err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	out := c.received.request(c.r, body, &c.unread)
-	if reads {
+	if reads || limited {
 		out.Header.Set("Accept-Encoding", "identity")
 	}
 	resp, err := c.rt.up.RoundTrip(out.WithContext(ctx))
@@ -202,6 +209,7 @@ func (c *call) record() {
 		}
 		m.recalls.Add(float64(r.Recalls))
 		m.replied(c.model, r.Fit, r.Reply)
+		c.spent(r)
 		c.trace.replied(r.Fit, r.Reply)
 	}
 	if n := len(x.Replies); n > 0 && x.Replies[n-1].RecordErr == nil {

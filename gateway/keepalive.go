@@ -251,9 +251,13 @@ func (g *Gateway) ping(ctx context.Context, p *pausedSession) {
 	if len(s.Info().Redactions) > 0 {
 		return // the request may have what was redacted
 	}
+	if g.checkSpendingOf(ctx, s) != nil {
+		return
+	}
 	k.sent.Add(1)
 	usage, err := p.send(ctx)
 	g.recordPing(ctx, s, p, at, usage)
+	g.noteSpending(s)
 	attrs := []any{"session", p.key.Session, "model", p.name, "read", usage.CacheRead, "written", usage.CacheWrite + usage.CacheWrite1h, "took", g.wallClock().Sub(at)}
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {

@@ -51,6 +51,9 @@ func (g *Gateway) serveModel(w http.ResponseWriter, r *http.Request, rt *route) 
 	if resp, err := g.exchange(c, r, sessions); err != nil {
 		c.failed(err)
 	} else if resp != nil {
+		if !c.recording {
+			c.countUnrecorded(resp)
+		}
 		c.relay(resp)
 	}
 	c.clean = true
@@ -78,6 +81,7 @@ func (g *Gateway) exchange(c *call, r *http.Request, sessions *session.Sessions)
 	}
 	c.decode = begun + x.Took.Decode
 	c.receive(x)
+	c.request = x.Request()
 	switch {
 	case x.Local != nil:
 		c.answer(x)

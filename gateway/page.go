@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/admission"
 	"github.com/furlhq/furl/session"
 )
@@ -40,9 +41,29 @@ type Visit struct {
 	Sessions *session.Sessions
 	// Compactor writes summaries that a person requests, nil if there is no provider.
 	Compactor Compactor
+	// State returns what a visitor should know of the gateway, for a session or, if it is
+	// nil, for all. If the function is nil, there is nothing.
+	State func(ctx context.Context, s *session.Session) []StateLine
 	// LoggedIn reports that the browser has logged in with a key, so that POST
 	// /furl/logout has an effect.
 	LoggedIn bool
+}
+
+// StateLine is a line about the gateway's state.
+type StateLine struct {
+	Text string
+	// Warn is set if the visitor may have to do something.
+	Warn bool
+}
+
+// stateFor returns Visit.State for a tenant.
+func (g *Gateway) stateFor(t furl.Tenant) func(context.Context, *session.Session) []StateLine {
+	return func(ctx context.Context, s *session.Session) (lines []StateLine) {
+		for _, u := range g.spendingNear(ctx, t, s) {
+			lines = append(lines, StateLine{"Spending limit: " + u.String(), true})
+		}
+		return lines
+	}
 }
 
 // pageBody is the largest body of a request to the page, in bytes. An edited summary
@@ -169,7 +190,7 @@ func (g *Gateway) visit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.waitBriefly(r.Context())
-	v := Visit{Sessions: g.sessions.For(tenantOf(a)), Compactor: g.compactorFor(), LoggedIn: a != nil && a.LoggedIn}
+	v := Visit{Sessions: g.sessions.For(tenantOf(a)), Compactor: g.compactorFor(), State: g.stateFor(tenantOf(a)), LoggedIn: a != nil && a.LoggedIn}
 	serveAdmitted(a, w, func(w http.ResponseWriter) { g.o.Page.ServePage(w, r, v) })
 }
 

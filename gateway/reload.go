@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl/internal/admission"
 	"github.com/furlhq/furl/internal/membudget"
+	"github.com/furlhq/furl/internal/spending"
 )
 
 // sharedState is the state that a gateway keeps when its configuration is reloaded.
@@ -27,6 +28,7 @@ type sharedState struct {
 	background       background
 	denials          denials
 	admissions       admission.State
+	spending         spending.Book
 	metrics          *metrics
 }
 

@@ -46,6 +46,9 @@ type Status struct {
 	// used of its bytes per day.
 	Limits     *access.Limits `json:"limits,omitempty"`
 	BytesToday int64          `json:"bytes_today,omitempty"`
+	// Spending is what the tenant has spent, nil without limits in dollars or tokens.
+	// That of operators has the limits of all tenants.
+	Spending *Spending `json:"spending,omitempty"`
 	// Totals is nil in the status of one tenant.
 	*Totals
 }
@@ -88,8 +91,12 @@ func (g *Gateway) status(r *http.Request) (*Status, error) {
 		own := g.sessionsOf(r)
 		st.Tenant = own.Tenant()
 		st.Limits, st.BytesToday = a.Usage()
+		st.Spending = g.spendingOf(r.Context(), st.Tenant)
 		st.UnderWay, st.Sessions = g.inFlightByTenant.count(st.Tenant), own.Stats().Own
 		return st, nil
+	}
+	if st.Spending = g.spendingOfAll(r.Context()); !st.Tenants && g.o.Limits != nil {
+		st.Limits = &g.o.Limits.Default
 	}
 	st.UnderWay = int(g.inFlight.Load())
 	stats := g.sessions.Stats()

@@ -183,6 +183,9 @@ func (g *Gateway) summaryFinished(s *session.Session, a *summarizer, ready bool,
 	}
 	sum.failed.Add(1)
 	sum.addWasted(a.cost())
+	if _, ok := g.spendingLimits(a.session.Tenant); ok { // no ledger has it
+		g.spending.Aside(a.session.Tenant, s.Info().Hint, a.cost(), a.used.Prompt()+a.used.Output, g.o.Now())
+	}
 	sum.backOff(s.Info().SessionKey, g.o.Now())
 	if a.retry > 0 {
 		sum.pauseProvider(a.rt.up, g.o.Now(), a.retry)

@@ -62,6 +62,13 @@ func (a *summarizer) SummaryWindow() int { return a.of.Window() }
 
 // Summarize requests a summary from the provider.
 func (a *summarizer) Summarize(ctx context.Context, r policy.SummaryRequest) (policy.Summary, error) {
+	s, err := a.g.sessions.For(a.session.Tenant).Open(ctx, a.session.Session)
+	if err != nil {
+		return policy.Summary{}, err
+	}
+	if err := a.g.checkSpendingOf(ctx, s); err != nil {
+		return policy.Summary{}, err
+	}
 	a.sent = true
 	a.g.summaries.requested.Add(1)
 	body, model := a.of.Request(r)

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -19,6 +20,13 @@ type Limits struct {
 	BytesPerDay int64 `json:"bytes_per_day,omitempty"`
 	// Sessions is how many sessions a tenant may have in the store.
 	Sessions int `json:"sessions,omitempty"`
+	// DollarsPerDay, DollarsPerProjectDay, DollarsPerSession and TokensPerSession limit
+	// what is spent; see package spending. Days are local ones, dollars those of list
+	// prices.
+	DollarsPerDay        float64 `json:"dollars_per_day,omitempty"`
+	DollarsPerProjectDay float64 `json:"dollars_per_project_day,omitempty"`
+	DollarsPerSession    float64 `json:"dollars_per_session,omitempty"`
+	TokensPerSession     int     `json:"tokens_per_session,omitempty"`
 }
 
 // LimitSet has the limits of all tenants.
@@ -33,18 +41,14 @@ func (s *LimitSet) Of(t furl.Tenant) Limits {
 		return Limits{}
 	}
 	l, own := s.Default, s.Tenants[t]
-	if own.RequestsPerMinute != 0 {
-		l.RequestsPerMinute = own.RequestsPerMinute
-	}
-	if own.Concurrent != 0 {
-		l.Concurrent = own.Concurrent
-	}
-	if own.BytesPerDay != 0 {
-		l.BytesPerDay = own.BytesPerDay
-	}
-	if own.Sessions != 0 {
-		l.Sessions = own.Sessions
-	}
+	l.RequestsPerMinute = cmp.Or(own.RequestsPerMinute, l.RequestsPerMinute)
+	l.Concurrent = cmp.Or(own.Concurrent, l.Concurrent)
+	l.BytesPerDay = cmp.Or(own.BytesPerDay, l.BytesPerDay)
+	l.Sessions = cmp.Or(own.Sessions, l.Sessions)
+	l.DollarsPerDay = cmp.Or(own.DollarsPerDay, l.DollarsPerDay)
+	l.DollarsPerProjectDay = cmp.Or(own.DollarsPerProjectDay, l.DollarsPerProjectDay)
+	l.DollarsPerSession = cmp.Or(own.DollarsPerSession, l.DollarsPerSession)
+	l.TokensPerSession = cmp.Or(own.TokensPerSession, l.TokensPerSession)
 	return l
 }
 

@@ -142,16 +142,25 @@ type Limits struct {
 	Concurrent        int   `yaml:"concurrent"`
 	BytesPerDay       int64 `yaml:"bytes_per_day"`
 	Sessions          int   `yaml:"sessions"`
+	// These limit what is spent, in US dollars of list prices and in tokens.
+	DollarsPerDay        float64 `yaml:"dollars_per_day"`
+	DollarsPerProjectDay float64 `yaml:"dollars_per_project_day"`
+	DollarsPerSession    float64 `yaml:"dollars_per_session"`
+	TokensPerSession     int     `yaml:"tokens_per_session"`
 	// Tenants has other limits for some tenants, by their names.
 	Tenants map[string]Limits `yaml:"tenants"`
 }
 
 func (l *Limits) keys() map[string]reader {
 	return map[string]reader{
-		"requests_per_minute": count(&l.RequestsPerMinute),
-		"concurrent":          count(&l.Concurrent),
-		"bytes_per_day":       size(&l.BytesPerDay),
-		"sessions":            count(&l.Sessions),
+		"requests_per_minute":     count(&l.RequestsPerMinute),
+		"concurrent":              count(&l.Concurrent),
+		"bytes_per_day":           size(&l.BytesPerDay),
+		"sessions":                count(&l.Sessions),
+		"dollars_per_day":         dollars(&l.DollarsPerDay),
+		"dollars_per_project_day": dollars(&l.DollarsPerProjectDay),
+		"dollars_per_session":     dollars(&l.DollarsPerSession),
+		"tokens_per_session":      someTokens(&l.TokensPerSession),
 	}
 }
 

@@ -561,6 +561,10 @@ policy: auto
 #     concurrent: 50
 #     bytes_per_day: 5GB
 #     sessions: 10000
+#     dollars_per_day: 20
+#     dollars_per_project_day: 10
+#     dollars_per_session: 5
+#     tokens_per_session: 50M
 #     tenants:
 #       acme: {requests_per_minute: 6000}
 #   hosts: [furl.internal]

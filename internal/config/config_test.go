@@ -221,6 +221,11 @@ func TestParseErrors(t *testing.T) {
 		"gateway:\n  hosts: ['*']":                                                `f.yaml: invalid gateway.hosts "*" (line 2): expected a host name`,
 		"gateway:\n  hosts: [a, 'http://b:1']":                                    `f.yaml: invalid gateway.hosts "http://b:1" (line 2): expected a host name such as furl.internal, without http:// and port`,
 		"gateway:\n  hosts: ['b:7410']":                                           `f.yaml: invalid gateway.hosts "b:7410" (line 2): expected a host name`,
+		"gateway:\n  limits: {dollars_per_day: 0}":                                `f.yaml: invalid gateway.limits.dollars_per_day "0" (line 2): expected an amount in US dollars such as 20 or 2.50, more than 0`,
+		"gateway:\n  limits: {dollars_per_session: $5}":                           `f.yaml: invalid gateway.limits.dollars_per_session "$5" (line 2): expected an amount in US dollars`,
+		"gateway:\n  limits: {tenants: {a: {dollars_per_project_day: -1}}}":       `f.yaml: invalid gateway.limits.tenants.a.dollars_per_project_day "-1" (line 2): expected an amount in US dollars`,
+		"gateway:\n  limits: {tokens_per_session: 0k}":                            `f.yaml: invalid gateway.limits.tokens_per_session "0k" (line 2): expected a number of tokens such as 20M, more than 0`,
+		"gateway:\n  limits: {dollar_per_day: 5}":                                 `f.yaml: unknown key "dollar_per_day" (line 2): did you mean "dollars_per_day"?`,
 		"store: x\ncatalog: {}":                                                   `f.yaml: invalid catalog (line 2): expected text, not a mapping`,
 		"models:\n  - model: '['\n    policy: auto":                               `f.yaml: invalid model "[" (line 2): expected a pattern`,
 	} {

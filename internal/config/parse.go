@@ -317,7 +317,35 @@ func quantity(v strictyaml.Value, expected string, units map[string]int64) int64
 
 func tokens(to *int) reader {
 	return func(v strictyaml.Value) {
-		*to = int(quantity(v, "a number of tokens such as 200000 or 200k", map[string]int64{"": 1, "k": 1000, "m": 1e6}))
+		*to = int(quantity(v, "a number of tokens such as 200000 or 200k", tokenUnits))
+	}
+}
+
+var tokenUnits = map[string]int64{"": 1, "k": 1000, "m": 1e6}
+
+// dollars reads an amount of money. Zero would read like a limit that allows nothing, and
+// be none.
+func dollars(to *float64) reader {
+	return func(v strictyaml.Value) {
+		const expected = "an amount in US dollars such as 20 or 2.50, more than 0"
+		amount, ok := v.Number(expected, 1e9)
+		if ok && amount == 0 {
+			v.Expected(expected)
+		}
+		*to = amount
+	}
+}
+
+// someTokens reads a number of tokens above zero, for the same reason.
+func someTokens(to *int) reader {
+	return func(v strictyaml.Value) {
+		const expected = "a number of tokens such as 20M, more than 0"
+		if *to = int(quantity(v, expected, tokenUnits)); *to != 0 {
+			return
+		}
+		if s, ok := v.Text(expected); ok && strings.Trim(s, "0.kKmM ") == "" && s != "" {
+			v.Expected(expected)
+		}
 	}
 }
 

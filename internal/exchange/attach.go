@@ -196,7 +196,7 @@ func (t *tx) updateMeta(in *incoming, starts bool) {
 		m.Client = in.hints.Client
 	}
 	if m.Project == "" && (starts || len(in.req.Messages) <= projectMessages) {
-		m.Project = agents.WorkingFolder(promptTexts(in.req))
+		m.Project = WorkingFolder(in.req)
 	}
 	if m.Format == "" {
 		m.Format = in.req.Format
@@ -223,6 +223,10 @@ func (t *tx) updateMeta(in *incoming, starts bool) {
 		t.SetMeta(m)
 	}
 }
+
+// WorkingFolder returns the folder that the agent of a request works in, "" if the
+// request does not name it.
+func WorkingFolder(req *protocol.Request) string { return agents.WorkingFolder(promptTexts(req)) }
 
 // promptTexts yields the texts of a request, except those of the model and of tools.
 func promptTexts(req *protocol.Request) iter.Seq[string] {

@@ -1,13 +1,11 @@
 package serving
 
 import (
-	"reflect"
-
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/oidc"
+	"github.com/furlhq/furl/internal/workspace"
 )
 
 // accessOptions sets who may use the gateway, apart from the keys without names.
@@ -30,19 +28,10 @@ func (f *Gateway) accessOptions(o *gateway.Options, c *config.Config, file strin
 		f.tokens = oidc.New(&oidc.Options{Issuer: i.Issuer, Audience: i.Audience, TenantClaim: i.TenantClaim, ScopesClaim: i.ScopesClaim, Scopes: scopes, Previous: f.tokens})
 		o.Tokens = f.tokens
 	}
-	if l := &g.Limits; !reflect.DeepEqual(*l, config.Limits{}) {
-		o.Limits = &gateway.LimitSet{Default: limitsOf(l), Tenants: make(map[furl.Tenant]access.Limits)}
-		for name, own := range l.Tenants {
-			o.Limits.Tenants[furl.Tenant(name)] = limitsOf(&own)
-		}
-	}
+	o.Limits = workspace.Limits(c)
 	if !f.Running && !f.Only { // they have no TLS
 		o.ClientIdentity = g.TLS.ClientIdentity
 		o.ClientCertRequired = g.TLS.ClientCAFile != "" && g.TLS.ClientCert != "optional"
 	}
 	return nil
-}
-
-func limitsOf(l *config.Limits) access.Limits {
-	return access.Limits{RequestsPerMinute: l.RequestsPerMinute, Concurrent: l.Concurrent, BytesPerDay: l.BytesPerDay, Sessions: l.Sessions}
 }

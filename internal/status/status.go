@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/spending"
 	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/internal/usage"
 	"github.com/furlhq/furl/internal/workspace"
@@ -42,6 +43,9 @@ type Status struct {
 	StoreBytes int64                `json:"store_bytes,omitempty"` // of a file
 	// UnknownTypes are types in the newest request that furl does not know.
 	UnknownTypes []string `json:"unknown_types,omitempty"`
+	// Limits is how much of the limits in dollars and tokens is used that the
+	// configuration of this machine sets.
+	Limits []spending.Use `json:"limits,omitempty"`
 
 	Uncounted string `json:"-"` // why Savings is nil
 }
@@ -105,6 +109,9 @@ func Of(ctx context.Context, w *workspace.Workspace, tenant, name, hint string) 
 	}
 	s = &Status{Session: info.Session, Tenant: found.tenant, Title: info.Title, Agent: agents.Name(info.Client), Model: info.Model, Updated: info.Newest(), StoreBytes: size}
 	s.Window, s.WindowAssumed = all.WindowOf(info.Meta)
+	if s.Limits, err = spending.OfSession(ctx, store, workspace.Limits(c), &info, time.Now()); err != nil {
+		return nil, err
+	}
 	if info.Ledger != nil {
 		s.Size, s.Hidden, s.UnknownTypes = info.Ledger.Size, info.Ledger.Hidden, info.Ledger.UnknownTypes
 		total := info.Ledger.Total()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/storage"
@@ -128,6 +129,8 @@ type listPage struct {
 	LiveNow        int
 	// Columns are the columns that sort the list.
 	Columns []column
+	// State is what the gateway says about all sessions.
+	State []gateway.StateLine
 }
 
 // list shows the list of sessions. It reads their metadata and ledgers, never records.
@@ -144,6 +147,9 @@ func (p *Page) list(v *visit) error {
 		all = append(all, info)
 	}
 	data := v.listPage(f, all)
+	if v.State != nil {
+		data.State = v.State(v.r.Context(), nil)
+	}
 	if !v.isFragment() {
 		v.render(http.StatusOK, "list.tmpl", data)
 		return nil

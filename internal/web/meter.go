@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -23,6 +24,8 @@ type meter struct {
 	Reductions int
 	Newest     furl.Seq
 	NewestAt   time.Time
+	// State is what the gateway says about the session.
+	State []gateway.StateLine
 }
 
 // near is the share of the trigger from which the meter warns.
@@ -31,6 +34,9 @@ const near = 0.9
 // meter returns the meter of a moment.
 func (v *visit) meter(m *moment) *meter {
 	out := &meter{ID: v.s.ID(), Usage: v.usage(m)}
+	if v.State != nil {
+		out.State = v.State(v.r.Context(), v.s)
+	}
 	info := v.s.Info()
 	if info.Ledger != nil {
 		out.Saved = info.Ledger.Total()

@@ -129,6 +129,13 @@ func printStatus(f *cmdline.StoreFlags, w io.Writer, s *status.Status) {
 		cmdline.PrintWrapped(w, context, cols)
 		cmdline.PrintWrapped(w, fmt.Sprintf("%s: %s", numbers.Count(s.Savings.Requests, "request"), cmdline.SavedWords(s.Savings.Savings)), cols)
 	}
+	for _, u := range s.Limits {
+		words := "limit: " + cmdline.Label(u.String())
+		if u.Reached() {
+			words += "; requests are refused"
+		}
+		cmdline.PrintWrapped(w, words, cols)
+	}
 	if len(s.UnknownTypes) > 0 {
 		cmdline.PrintWrapped(w, "furl does not know these types and never hides their steps: "+cmdline.Label(strings.Join(s.UnknownTypes, ", ")), cols)
 	}
@@ -198,6 +205,11 @@ func statusLineOf(s *status.Status) string {
 			saved += ", list price " + numbers.Money(sum.Saved)
 		}
 		parts = append(parts, saved)
+	}
+	for _, u := range s.Limits {
+		if u.Near() {
+			parts = append(parts, u.Short())
+		}
 	}
 	if s.StoreBytes >= largeStore {
 		parts = append(parts, fmt.Sprintf("store %.1f GB, see furl stats", float64(s.StoreBytes)/1e9))
