@@ -13,6 +13,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/billed"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/spending"
 	"github.com/furlhq/furl/internal/tenants"
@@ -39,8 +40,11 @@ type Status struct {
 	Hidden        int  `json:"hidden_tokens,omitempty"`
 	// Savings is nil if no request was answered, or a version of furl that does not count
 	// requests has recorded the session. Size and Hidden are then unknown.
-	Savings    *storage.SavingsLine `json:"savings,omitempty"`
-	StoreBytes int64                `json:"store_bytes,omitempty"` // of a file
+	Savings *storage.SavingsLine `json:"savings,omitempty"`
+	// Billed is what the recorded usage of an imported session costs in US dollars
+	// (internal/billed); nil if no usage with a known price is recorded, and for others.
+	Billed     *float64 `json:"billed,omitempty"`
+	StoreBytes int64    `json:"store_bytes,omitempty"` // of a file
 	// UnknownTypes are types in the newest request that furl does not know.
 	UnknownTypes []string `json:"unknown_types,omitempty"`
 	// Limits is how much of the limits in dollars and tokens is used that the
@@ -118,6 +122,11 @@ func Of(ctx context.Context, w *workspace.Workspace, tenant, name, hint string) 
 		s.Savings = &storage.SavingsLine{Savings: total, TokensSaved: total.SavedTokens(), Saved: total.Saved()}
 		return s, nil
 	}
+	if info.Imported > 0 && hint == "" { // a status line has no time for it
+		if err := s.bill(ctx, store, &info, all); err != nil {
+			return nil, err
+		}
+	}
 	answered, err := storage.HasRequests(ctx, store, info.SessionKey)
 	if err != nil {
 		return nil, err
@@ -133,6 +142,22 @@ func Of(ctx context.Context, w *workspace.Workspace, tenant, name, hint string) 
 		s.Uncounted = "none was answered."
 	}
 	return s, nil
+}
+
+// bill sets what a session has cost.
+func (s *Status) bill(ctx context.Context, store storage.Store, info *storage.SessionInfo, all *session.Sessions) error {
+	var records []furl.Record
+	for r, err := range store.Read(ctx, info.SessionKey, 0) {
+		if err != nil {
+			return fmt.Errorf("read session %s: %w", info.Session, err)
+		}
+		records = append(records, r)
+	}
+	models := func(name string) furl.Model { return all.Model(name, info.Format) }
+	if b := billed.Sum(billed.OfStored(info.Session, &info.Meta, records, models)); b.Requests > b.Unpriced {
+		s.Billed = &b.Cost
+	}
+	return nil
 }
 
 // recentSessions is how many sessions of each tenant are searched for the newest one

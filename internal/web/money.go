@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/billed"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/session"
@@ -108,6 +109,8 @@ type sessionMoneyPage struct {
 	Chart    *costChart
 	Uses     uses
 	Breaks   []choice
+	// Billed is what all branches have cost, with the agent's compactions.
+	Billed billed.Bill
 	// Other is the number of requests in the ledger that are not on the current branch.
 	Other int
 	model furl.Model // the session's
@@ -123,6 +126,7 @@ func (p *Page) sessionMoney(v *visit) error {
 			imported++
 		}
 		data.Imported, data.Sums = imported, savingsOf(session.TotalsOf(requests[imported:]))
+		data.Billed = billed.Sum(billed.OfStored(v.s.ID(), new(v.s.Meta()), snap.log.Records(0), v.s.Model))
 		t := &data.Totals
 		data.Classes = nonzero(priceClass{"Cache write", t.Write}, priceClass{fmt.Sprintf("Cache write (%s)", numbers.Count(int(price.LongLifetime(&data.model)/time.Hour), "hour")), t.WriteHour}, priceClass{"Cache read", t.Read},
 			priceClass{"Fresh input", t.Fresh}, priceClass{"Output", t.Output}, priceClass{"The provider's tools", session.Class{Cost: t.Tools}})
@@ -155,6 +159,12 @@ func (d *sessionMoneyPage) IsPriced() bool { return d.Requests > d.Unpriced }
 
 // PriceUnknown reports whether the price of the session's model is unknown.
 func (d *sessionMoneyPage) PriceUnknown() bool { return !price.Known(d.model.Prices) }
+
+// BilledElsewhere reports whether more was billed, or less, than for the requests of the
+// current branch.
+func (d *sessionMoneyPage) BilledElsewhere() bool {
+	return d.Billed.Cost > 0 && dollars(d.Billed.Cost) != dollars(d.Total())
+}
 
 // AllTokens are the tokens of all price classes.
 func (d *sessionMoneyPage) AllTokens() (n int) {

@@ -2,15 +2,19 @@ package web_test
 
 import (
 	"fmt"
+	"html"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/billed"
 	"github.com/furlhq/furl/internal/dev/sessiontest"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
+	"github.com/furlhq/furl/transcript"
 )
 
 func expectAll(t *testing.T, what, page string, want ...string) {
@@ -156,4 +160,47 @@ func TestSessionMoneyUses(t *testing.T) {
 		t.Fatalf("status %d", status)
 	}
 	expectAll(t, "the page", page, "<dt>Reductions</dt><dd>1<", "<dt>Recall fetches</dt><dd>2 ", "<dt>Blind edits</dt><dd>1 ")
+}
+
+// The page of an imported session has the sum that a replay of its file says was billed, the
+// agent's compactions and other branches included.
+func TestSessionBilled(t *testing.T) {
+	files, err := filepath.Glob("../../transcript/testdata/*.json*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _ := sessiontest.Open(t, session.Options{})
+	address := serve(t, all, nil)
+	models := func(*transcript.Session) billed.Models {
+		return func(name string) furl.Model { return all.Model(name, furl.FormatAnthropic) }
+	}
+	known := 0
+	for _, file := range files {
+		rec, err := transcript.ReadFile(file)
+		if err != nil || strings.HasSuffix(file, ".want") {
+			continue
+		}
+		for i, ts := range rec.Sessions {
+			want := billed.Sum(billed.OfSession(rec, ts, models(ts)))
+			if want.Cost < 0.01 {
+				continue
+			}
+			meta := storage.Meta{Model: ts.Model, Format: ts.Wire, Imported: furl.Seq(ts.Log.Len())}
+			s, err := all.Import(t.Context(), furl.SessionID(fmt.Sprintf("%s-%d", strings.ReplaceAll(filepath.Base(file), "_", "-"), i)), ts.Log, meta)
+			if err != nil {
+				t.Fatal(err)
+			}
+			known++
+			_, page := get(t, fmt.Sprintf("%s/furl/sessions/%s/money", address, s.ID()))
+			if !strings.Contains(page, fmt.Sprintf(`<td class="n">$%.2f</td></tr></tfoot>`, want.Cost)) && !strings.Contains(page, fmt.Sprintf("Billed by the recorded usage: $%.2f", want.Cost)) {
+				t.Errorf("%s, session %s: the page lacks $%.4f", file, ts.ID, want.Cost)
+			}
+			for _, term := range want.Terms {
+				expectAll(t, file, page, "Not priced", html.EscapeString(term))
+			}
+		}
+	}
+	if known < 10 {
+		t.Errorf("only %d sessions have a usage with a price", known)
+	}
 }

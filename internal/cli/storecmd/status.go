@@ -111,6 +111,9 @@ func printStatus(f *cmdline.StoreFlags, w io.Writer, s *status.Status) {
 			words += fmt.Sprintf(" furl context %s shows its context.", s.Session)
 		}
 		cmdline.PrintWrapped(w, words, cols)
+		if s.Billed != nil {
+			cmdline.PrintWrapped(w, "billed by the recorded usage: "+numbers.Money(*s.Billed), cols)
+		}
 	} else {
 		context := "context: " + numbers.Thousands(s.Size)
 		if s.Window > 0 {

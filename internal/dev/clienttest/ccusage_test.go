@@ -11,8 +11,9 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/billed"
 	"github.com/furlhq/furl/internal/recorded"
-	"github.com/furlhq/furl/price"
+	"github.com/furlhq/furl/transcript"
 )
 
 // spent is what the sessions of a folder have used.
@@ -60,6 +61,9 @@ func TestUsageEqualsCcusage(t *testing.T) {
 	put("claude-main.jsonl", ".claude/projects/p/main.jsonl")
 	put("claude-main.jsonl", ".claude/projects/p/copy.jsonl")
 	put("claude-requests.jsonl", ".claude/projects/p/requests.jsonl")
+	for _, terms := range []string{"std", "fast", "advisor", "priority"} { // it has no price for the others
+		put("claude-billing-"+terms+".jsonl", ".claude/projects/p/"+terms+".jsonl")
+	}
 	rollouts, err := filepath.Glob("../../../transcript/testdata/rollout-*.jsonl")
 	if err != nil || len(rollouts) < 5 {
 		t.Fatal(rollouts, err)
@@ -111,28 +115,21 @@ func usageIn(t *testing.T, folder string) (sum spent, free float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	models := catalog.Default()
+	models := func(*transcript.Session) billed.Models {
+		return func(name string) furl.Model {
+			m, _ := catalog.Default().Lookup(name)
+			return m
+		}
+	}
 	for rec := range source.Recordings {
-		for _, s := range rec.Sessions {
-			for _, r := range s.Log.Records(0) {
-				switch b := r.Body.(type) {
-				case *furl.Exchange:
-					if s.Repeated[r.Seq] {
-						continue
-					}
-					m, _ := models.Lookup(b.Model)
-					cost := price.OfRequest(&m, b.Usage, r.At)
-					if b.Model == "claude-opus-5-5" {
-						free, cost = free+cost, 0
-					}
-					sum.add(b.Usage, cost)
-				case *furl.Reduction:
-					if b.Summary != nil && len(s.Repeated) == 0 { // a fork repeats its parent's
-						m, _ := models.Lookup(s.Model)
-						sum.add(b.Summary.Usage, price.OfRequest(&m, b.Summary.Usage, r.At))
-					}
-				}
+		for e := range billed.OfRecording(rec, models) {
+			if e.Elsewhere {
+				continue
 			}
+			if e.Model == "claude-opus-5-5" {
+				free, e.Cost = free+e.Cost, 0
+			}
+			sum.add(e.Usage, e.Cost)
 		}
 	}
 	if len(source.Failed) > 0 {

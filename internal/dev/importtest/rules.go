@@ -83,7 +83,7 @@ var rules = map[string]rule{
 
 	// Surfaces. Only internal/cli, its folder and cmd name a store.
 	"internal/report":    {imports: []string{".", "replay", "internal/look", "internal/uplot"}, offline: true},
-	"internal/web":       {imports: append(surface, "internal/membudget", "internal/numbers", "internal/agents", "internal/chat", "internal/highlight", "internal/htmx", "internal/look", "internal/operation", "internal/report", "internal/unidiff", "internal/visible")},
+	"internal/web":       {imports: append(surface, "internal/billed", "internal/membudget", "internal/numbers", "internal/agents", "internal/chat", "internal/highlight", "internal/htmx", "internal/look", "internal/operation", "internal/report", "internal/unidiff", "internal/visible")},
 	"internal/chat":      {imports: []string{"internal/numbers", ".", "agent", "event", "tool"}},
 	"internal/tui":       {imports: []string{"internal/numbers", ".", "agent", "tool", "event", "internal/chat", "internal/highlight", "internal/visible"}},
 	"internal/mcpserver": {imports: above("session", "internal/agents", "internal/operation", "internal/origin", "internal/readable", "internal/recalltext")},
@@ -101,7 +101,7 @@ var rules = map[string]rule{
 	"internal/doctor":       {imports: []string{".", "storage", "internal/tenants", "gateway", "internal/access", "internal/audit", "internal/certs", "internal/config", "internal/launch", "internal/numbers", "internal/oidc", "internal/private", "internal/remote", "internal/serving", "internal/visible", "internal/workspace"}},
 	"internal/models":       {imports: above("agent", "inmem", "internal/config", "internal/numbers", "internal/operation", "internal/tenants", "internal/usage", "internal/visible", "session")},
 	"internal/conversation": {imports: above("agent", "internal/chat", "internal/config", "internal/launch", "internal/models", "internal/numbers", "internal/open", "internal/usage", "internal/visible", "internal/workspace", "session", "sim", "tool", "tool/mcptool")},
-	"internal/status":       {imports: above("internal/agents", "internal/config", "internal/spending", "internal/tenants", "internal/usage", "internal/workspace", "postgres", "session", "sqlite")},
+	"internal/status":       {imports: above("internal/agents", "internal/billed", "internal/config", "internal/spending", "internal/tenants", "internal/usage", "internal/workspace", "postgres", "session", "sqlite")},
 	"internal/sessionlist":  {imports: []string{".", "internal/agents", "storage"}, offline: true},
 	"internal/tenants":      {imports: above("gateway", "internal/rebuild", "internal/numbers", "internal/recorded", "internal/usage", "internal/workspace")},
 	// The map in docs/internals/design.md says which commands use others.
