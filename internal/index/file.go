@@ -87,6 +87,7 @@ func (x *Index) File(path string) *File {
 // now returns the stamps of the file and of the write-ahead log of a database.
 func (f *File) now() (stamp string, quiet, ok bool) {
 	own, log := stampOf(f.path), stampOf(f.path+"-wal")
+	log.inode = inode{} // SQLite changes its times when root only reads the database
 	if !own.exists() || !own.mode.IsRegular() {
 		return "", false, false
 	}

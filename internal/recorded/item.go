@@ -94,8 +94,9 @@ func (it *item) input(counted *once, options string, again *rereader) (in replay
 	if !ok {
 		return in, false, nil
 	}
-	key := it.key(options, kept, repeated)
-	if it.rec == nil {
+	key, rec := it.key(options, kept, repeated), it.rec
+	it.rec = nil // it is not kept with those that come later
+	if rec == nil {
 		counts, copied := counts(pick(it.sum.Sessions, kept), repeated)
 		if counts == 0 && copied > 0 && it.sum.Unreadable == 0 {
 			return replay.Input{Repeated: copied}, true, nil
@@ -103,11 +104,11 @@ func (it *item) input(counted *once, options string, again *rereader) (in replay
 		if rep := it.known(key); rep != nil {
 			return replay.Input{Report: rep, Repeated: copied}, true, nil
 		}
-		if it.rec, err = again.read(it.path, it.at); err != nil {
+		if rec, err = again.read(it.path, it.at); err != nil {
 			counted.unmark(pick(it.sum.Sessions, kept), repeated)
 			return in, true, err
 		}
-		if now := it.filter.summarize(it.rec); !bytes.Equal(packed.Marshal(now), packed.Marshal(*it.sum)) { // the file has just changed
+		if now := it.filter.summarize(rec); !bytes.Equal(packed.Marshal(now), packed.Marshal(*it.sum)) { // the file has just changed
 			counted.unmark(pick(it.sum.Sessions, kept), repeated)
 			it.sum, it.from = &now, nil
 			if kept, repeated, ok = it.mark(counted); !ok {
@@ -115,11 +116,11 @@ func (it *item) input(counted *once, options string, again *rereader) (in replay
 			}
 		}
 	}
-	it.rec.Sessions = pick(it.rec.Sessions, kept)
-	for i, s := range it.rec.Sessions {
+	rec.Sessions = pick(rec.Sessions, kept)
+	for i, s := range rec.Sessions {
 		s.Repeated = repeated[i]
 	}
-	in.Recording = it.rec
+	in.Recording = rec
 	if it.from != nil {
 		in.Done = func(rep *replay.RecordingReport) { it.keep(key, rep) }
 	}
