@@ -13,7 +13,6 @@ import (
 type inner struct {
 	name  string
 	Price *float64
-	none  *float64
 }
 
 type outer struct {
@@ -31,14 +30,13 @@ type outer struct {
 	pair  [2]int
 	To    *inner
 	by    map[string]inner
-	none  map[int]bool
 }
 
 func sample() outer {
 	zero, price := 0.0, 1.25
 	return outer{
 		B: true, I: -5, small: -128, U: math.MaxUint32, F: math.Inf(-1), S: "a\x00ü", at: time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600)),
-		List: []inner{{"x", &zero, nil}, {"", nil, &price}}, empty: []int{}, Hash: [32]byte{1, 31: 255}, pair: [2]int{3, -4}, To: &inner{name: "y"},
+		List: []inner{{"x", &zero}, {"", nil}}, empty: []int{}, Hash: [32]byte{1, 31: 255}, pair: [2]int{3, -4}, To: &inner{name: "y"},
 		by: map[string]inner{"b": {name: "z"}, "a": {Price: &price}, "c": {}},
 	}
 }
