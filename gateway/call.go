@@ -15,6 +15,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/internal/exchange"
+	"github.com/furlhq/furl/internal/quota"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
@@ -37,10 +38,11 @@ type call struct {
 	request          *protocol.Request  // of the client; nil: not decoded
 	operation        string
 	path             string
-	responded        bool // the provider has responded
-	began            bool // a new session was counted
-	allowed          bool // no limit in dollars or tokens refuses the request
-	recording        bool // the reply is to be recorded after the response
+	responded        bool      // the provider has responded
+	began            bool      // a new session was counted
+	account          quota.Key // that the provider's response is about
+	allowed          bool      // no limit in dollars or tokens refuses the request
+	recording        bool      // the reply is to be recorded after the response
 	trace            requestSpan
 	received         *receivedBody
 	r                *http.Request
@@ -141,6 +143,9 @@ func (c *call) post(ctx context.Context, body []byte) (*http.Response, error) {
 	}
 	resp, err := c.rt.up.RoundTrip(out.WithContext(ctx))
 	c.firstByte = time.Since(began)
+	if err == nil {
+		c.readPlan(resp.Header)
+	}
 	if m := c.g.o.Models; m != nil && err == nil && resp.StatusCode < 300 && !c.rt.count && c.x != nil && c.x.Fit != nil {
 		m.Ask(c.rt.up, c.format, c.x.Fit.Model, out.Header)
 	}
@@ -210,6 +215,7 @@ func (c *call) record() {
 		m.recalls.Add(float64(r.Recalls))
 		m.replied(c.model, r.Fit, r.Reply)
 		c.spent(r)
+		c.usedPlan(r)
 		c.trace.replied(r.Fit, r.Reply)
 	}
 	if n := len(x.Replies); n > 0 && x.Replies[n-1].RecordErr == nil {

@@ -10,6 +10,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -234,6 +235,7 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 		return nil, err
 	}
 	g.started = g.o.Now().UTC()
+	_, _ = rand.Read(g.accountSecret[:]) // never fails
 	// The largest body needs its size three times: as received, without zstd, and for the
 	// decoder's window.
 	g.bodyMemory = membudget.New(max(maxBodies, 3*g.o.MaxBody), maxWaiting)

@@ -101,6 +101,8 @@ func newMetrics(g *Gateway) *metrics {
 	m.registerComputed(g)
 	m.registry.MustRegister(unknownTypes{g, prometheus.NewDesc("furl_unknown_types_total",
 		"Requests with types of blocks or items that furl does not know, by type. Their steps are never hidden.", []string{"type"}, nil)})
+	m.registry.MustRegister(planMetrics{g, prometheus.NewDesc("furl_plan_used_ratio",
+		"Used share of the limits of a plan or an API key, of the account that has used the most.", []string{"provider", "window"}, nil)})
 	return m
 }
 

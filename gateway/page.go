@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/admission"
+	"github.com/furlhq/furl/internal/quota"
 	"github.com/furlhq/furl/session"
 )
 
@@ -62,8 +64,29 @@ func (g *Gateway) stateFor(t furl.Tenant) func(context.Context, *session.Session
 		for _, u := range g.spendingNear(ctx, t, s) {
 			lines = append(lines, StateLine{"Spending limit: " + u.String(), true})
 		}
+		now := g.o.Now()
+		if s != nil {
+			if p := s.Meta().Plan; p != nil {
+				lines = append(lines, planLine("", p.Windows, now)...)
+			}
+			return lines
+		}
+		for _, a := range g.plansOf(&t) {
+			lines = append(lines, planLine(a.Provider+" ", a.Windows, now)...)
+		}
 		return lines
 	}
+}
+
+// planLine describes the windows of a plan that have not been reset.
+func planLine(prefix string, windows []quota.Window, now time.Time) (lines []StateLine) {
+	for i := range windows {
+		if w := &windows[i]; w.Minutes > 0 && w.Resets.After(now) {
+			f, ok := quota.ForecastOf(w, now)
+			lines = append(lines, StateLine{prefix + quota.Words(w, now), w.Used >= 0.8 || ok && f.BeforeReset})
+		}
+	}
+	return lines
 }
 
 // pageBody is the largest body of a request to the page, in bytes. An edited summary

@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl/internal/admission"
 	"github.com/furlhq/furl/internal/membudget"
+	"github.com/furlhq/furl/internal/quota"
 	"github.com/furlhq/furl/internal/spending"
 )
 
@@ -29,6 +30,8 @@ type sharedState struct {
 	denials          denials
 	admissions       admission.State
 	spending         spending.Book
+	plans            quota.Book
+	accountSecret    [16]byte // keys the fingerprints of accounts
 	metrics          *metrics
 }
 

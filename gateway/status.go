@@ -49,6 +49,9 @@ type Status struct {
 	// Spending is what the tenant has spent, nil without limits in dollars or tokens.
 	// That of operators has the limits of all tenants.
 	Spending *Spending `json:"spending,omitempty"`
+	// Plans is what providers have said about the limits of accounts: of the tenant, or
+	// for operators of all.
+	Plans []PlanAccount `json:"plans,omitempty"`
 	// Totals is nil in the status of one tenant.
 	*Totals
 }
@@ -92,12 +95,14 @@ func (g *Gateway) status(r *http.Request) (*Status, error) {
 		st.Tenant = own.Tenant()
 		st.Limits, st.BytesToday = a.Usage()
 		st.Spending = g.spendingOf(r.Context(), st.Tenant)
+		st.Plans = g.plansOf(&st.Tenant)
 		st.UnderWay, st.Sessions = g.inFlightByTenant.count(st.Tenant), own.Stats().Own
 		return st, nil
 	}
 	if st.Spending = g.spendingOfAll(r.Context()); !st.Tenants && g.o.Limits != nil {
 		st.Limits = &g.o.Limits.Default
 	}
+	st.Plans = g.plansOf(nil)
 	st.UnderWay = int(g.inFlight.Load())
 	stats := g.sessions.Stats()
 	st.Sessions = stats.Sessions

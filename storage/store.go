@@ -147,6 +147,9 @@ type Meta struct {
 	// Ledger has the savings of the session's requests. It is nil for imported
 	// sessions, copies, and sessions recorded before it existed.
 	Ledger *Ledger `json:"ledger,omitempty"`
+	// Plan is what the provider said about the limits of the session's account when they
+	// last changed; nil if it said nothing. It is not changed once it is set.
+	Plan *Plan `json:"plan,omitempty"`
 	// Holds are the legal holds of the store. Only the session that has them sets them.
 	Holds []Hold `json:"legal_holds,omitempty"`
 	// Redactions are the changes to recorded texts, oldest first.

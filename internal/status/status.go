@@ -50,6 +50,8 @@ type Status struct {
 	// Limits is how much of the limits in dollars and tokens is used that the
 	// configuration of this machine sets.
 	Limits []spending.Use `json:"limits,omitempty"`
+	// Plan is what the provider said about the limits of the account, nil if nothing.
+	Plan *storage.Plan `json:"plan,omitempty"`
 
 	Uncounted string `json:"-"` // why Savings is nil
 }
@@ -111,7 +113,7 @@ func Of(ctx context.Context, w *workspace.Workspace, tenant, name, hint string) 
 	if err != nil {
 		return nil, err
 	}
-	s = &Status{Session: info.Session, Tenant: found.tenant, Title: info.Title, Agent: agents.Name(info.Client), Model: info.Model, Updated: info.Newest(), StoreBytes: size}
+	s = &Status{Session: info.Session, Tenant: found.tenant, Title: info.Title, Agent: agents.Name(info.Client), Model: info.Model, Updated: info.Newest(), StoreBytes: size, Plan: info.Plan}
 	s.Window, s.WindowAssumed = all.WindowOf(info.Meta)
 	if s.Limits, err = spending.OfSession(ctx, store, workspace.Limits(c), &info, time.Now()); err != nil {
 		return nil, err

@@ -48,6 +48,7 @@ type replayFlags struct {
 	since    string
 	project  string
 	recall   bool
+	above    []string
 	tune     tuneFlags
 	index    cmdline.IndexFlag
 }
@@ -84,6 +85,7 @@ Gemini CLI and OpenHands.`,
   furl replay session.jsonl --window 32k --window 128k --json
   furl replay session.jsonl --policy auto --keep-alive 4
   furl replay --tune --keep-lines 90 --write   choose a policy for your sessions
+  furl replay sessions/ --policy auto --fail-above cost=5,prompt=180k,blind=10%
   furl replay traj/ --model claude-sonnet-5 --cache-read 0.1 --cache-write 1.25`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd, args, &f) },
 	}
@@ -103,6 +105,7 @@ Gemini CLI and OpenHands.`,
 	fl.StringVar(&f.since, "since", "", "only sessions with a record in the last `age`, such as 12h or 7d")
 	fl.StringVar(&f.project, "project", "", "only sessions of agents that worked in this `folder`, or in one of that name")
 	fl.BoolVar(&f.recall, "recall", false, "replay for models with recall tools: placeholders have handles")
+	fl.StringSliceVar(&f.above, "fail-above", nil, "exit with code 1 if a figure of the policies of --policy, or else of the recommended one, is above its `limit`: cost=DOLLARS, prompt=TOKENS of the largest prompt, blind=PERCENT of edits")
 	cmdline.AddConfig(fl, &f.config)
 	f.index.Add(fl)
 	f.tune.add(fl)
@@ -121,6 +124,10 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	}
 	own, configFile, err := f.program.LoadConfig(f.config, &f.Pricing)
 	if err != nil && !(f.tune.write && errors.Is(err, fs.ErrNotExist)) { // --write creates it
+		return err
+	}
+	above, err := parseCeilings(f.above)
+	if err != nil {
 		return err
 	}
 	opts, err := f.Options()
@@ -221,15 +228,20 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 		}
 		src.Failed = append(src.Failed, recorded.Strictly(unreadable))
 	}
+	var named []string
+	if len(f.policies) > 0 {
+		named = slices.DeleteFunc(candidateNames(opts.Candidates), func(name string) bool { return name == "none" && !slices.Contains(f.policies, name) })
+	}
+	tooHigh := above.check(rep, named)
 	if len(args) == 0 && !f.strict { // no files were named
 		for _, err := range src.Failed {
 			cmdline.Complain(cmd.ErrOrStderr(), err)
 		}
-		return nil
+		return tooHigh
 	}
 	// Files that were named and could not be replayed make the command fail
 	// after it has reported the others, as with ls and grep.
-	return errors.Join(src.Failed...)
+	return errors.Join(append(src.Failed, tooHigh)...)
 }
 
 // groupAgents is the group of policies that do what other agents do.

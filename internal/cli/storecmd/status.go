@@ -16,6 +16,7 @@ import (
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/quota"
 	"github.com/furlhq/furl/internal/status"
 	"github.com/furlhq/furl/internal/workspace"
 	"github.com/furlhq/furl/session"
@@ -139,12 +140,28 @@ func printStatus(f *cmdline.StoreFlags, w io.Writer, s *status.Status) {
 		}
 		cmdline.PrintWrapped(w, words, cols)
 	}
+	for _, words := range planWords(s.Plan, time.Now()) {
+		cmdline.PrintWrapped(w, "plan: "+words, cols)
+	}
 	if len(s.UnknownTypes) > 0 {
 		cmdline.PrintWrapped(w, "furl does not know these types and never hides their steps: "+cmdline.Label(strings.Join(s.UnknownTypes, ", ")), cols)
 	}
 	if advice := sizeAdvice(f, s.StoreBytes); advice != "" {
 		cmdline.PrintWrapped(w, advice, cols)
 	}
+}
+
+// planWords describes the limits of a plan that have not been reset.
+func planWords(p *storage.Plan, now time.Time) (list []string) {
+	if p == nil {
+		return nil
+	}
+	for i := range p.Windows {
+		if w := &p.Windows[i]; w.Resets.After(now) {
+			list = append(list, cmdline.Label(quota.Words(w, now)))
+		}
+	}
+	return list
 }
 
 // claudeStatus is what furl reads of the JSON that Claude Code gives its status line.
@@ -212,6 +229,13 @@ func statusLineOf(s *status.Status) string {
 	for _, u := range s.Limits {
 		if u.Near() {
 			parts = append(parts, u.Short())
+		}
+	}
+	if s.Plan != nil {
+		for _, w := range s.Plan.Windows {
+			if w.Resets.After(time.Now()) {
+				parts = append(parts, fmt.Sprintf("%s %.0f%%", cmdline.Label(w.Name), 100*w.Used))
+			}
 		}
 	}
 	if s.StoreBytes >= largeStore {
