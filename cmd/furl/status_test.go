@@ -63,7 +63,7 @@ func TestStatusLine(t *testing.T) {
 	if got := statusLineOf(t, home, "hint-7"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	out, err := furlCommand(home, "stats", "--savings").CombinedOutput()
+	out, err := furlCommand(home, "usage", "--savings").CombinedOutput()
 	if err != nil || strings.Count(string(out), "claude-sonnet-4-5") != 3 || !strings.Contains(string(out), "600 requests: 24,000,000 tokens sent instead of 54,000,000 (56% less); list price $60.00 instead of $120.00 (50% less)") {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -99,7 +99,7 @@ func TestLargeStore(t *testing.T) {
 func BenchmarkStatus(b *testing.B) {
 	home := b.TempDir()
 	manySessions(b, home, 1000)
-	for _, args := range []string{"status", "sessions", "stats --savings"} {
+	for _, args := range []string{"status", "sessions", "usage --savings"} {
 		b.Run(strings.ReplaceAll(args, " ", ""), func(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {

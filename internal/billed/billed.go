@@ -38,6 +38,8 @@ type Entry struct {
 	Project string `json:"project,omitempty"` // the folder it worked in
 	Model   string `json:"model,omitempty"`   // by its name in the request
 	Kind    Kind   `json:"kind"`
+	// Response is the provider's id of the response, "" if it has none.
+	Response string `json:"response,omitempty"`
 	// Seq is the record of the request in the session's log, 0 if it has none.
 	Seq furl.Seq `json:"seq,omitempty"`
 	// Usage is that of all passes together, zero if none was recorded.
@@ -55,6 +57,13 @@ type Entry struct {
 	// Elsewhere says that another session has the same request and counts it: this one is
 	// a fork, a resumed session or a copy. Sums leave such entries out.
 	Elsewhere bool `json:"elsewhere,omitempty"`
+}
+
+// Session is what a session was billed. Its fields are as in its entries; Title is that of the session, "" if it has none.
+type Session struct {
+	ID, Parent, Title, Agent, Project string
+
+	Entries []Entry
 }
 
 // Recorded reports whether the usage of the request is known.
@@ -83,16 +92,22 @@ func OfRecording(rec *transcript.Recording, models func(*transcript.Session) Mod
 // OfSession yields the requests of one session of a recording, as OfRecording does.
 func OfSession(rec *transcript.Recording, s *transcript.Session, models Models) iter.Seq[Entry] {
 	from := Entry{Session: s.ID, Parent: s.Parent, Agent: rec.Agent, Project: s.Project}
-	last := furl.Seq(0) // of those that are counted elsewhere
-	for seq := range s.Repeated {
+	return entries(s.Log.Records(0), from, models, CountedElsewhere(s.Repeated))
+}
+
+// CountedElsewhere returns a function that reports which entries of a session of a recording another session
+// counts, by their kind and Seq, from its Repeated.
+func CountedElsewhere(repeated map[furl.Seq]bool) func(Kind, furl.Seq) bool {
+	last := furl.Seq(0)
+	for seq := range repeated {
 		last = max(last, seq)
 	}
-	return entries(s.Log.Records(0), from, models, func(seq furl.Seq, b furl.Body) bool {
-		if _, ok := b.(*furl.Exchange); ok {
-			return s.Repeated[seq]
+	return func(k Kind, seq furl.Seq) bool {
+		if k == Compaction || k == Summary { // they have no reply that could be compared
+			return seq < last
 		}
-		return seq < last
-	})
+		return repeated[seq]
+	}
 }
 
 // OfStored yields the requests of a stored session, those of all branches, from its
@@ -101,7 +116,7 @@ func OfSession(rec *transcript.Recording, s *transcript.Session, models Models) 
 func OfStored(key furl.SessionID, meta *storage.Meta, records []furl.Record, models Models) iter.Seq[Entry] {
 	from := Entry{Session: string(key), Parent: meta.Parent, Agent: meta.Client, Project: meta.Project}
 	return func(yield func(Entry) bool) {
-		copied := func(seq furl.Seq, _ furl.Body) bool { return seq <= meta.ForkAt }
+		copied := func(_ Kind, seq furl.Seq) bool { return seq <= meta.ForkAt }
 		for e := range entries(records, from, models, copied) {
 			if !yield(e) {
 				return
@@ -126,7 +141,7 @@ func OfStored(key furl.SessionID, meta *storage.Meta, records []furl.Record, mod
 }
 
 // entries yields the requests among the records of a log.
-func entries(records []furl.Record, from Entry, models Models, elsewhere func(furl.Seq, furl.Body) bool) iter.Seq[Entry] {
+func entries(records []furl.Record, from Entry, models Models, elsewhere func(Kind, furl.Seq) bool) iter.Seq[Entry] {
 	answered := make(map[furl.Seq]bool, len(records)/2) // the parents of messages
 	for i := range records {
 		if m, ok := records[i].Body.(*furl.Message); ok && m.Role == furl.RoleAssistant {
@@ -140,7 +155,7 @@ func entries(records []furl.Record, from Entry, models Models, elsewhere func(fu
 			e.Time, e.Seq = r.At, r.Seq
 			switch b := r.Body.(type) {
 			case *furl.Exchange:
-				e.Kind = kindOf(r, b, answered[r.Seq])
+				e.Kind, e.Response = kindOf(r, b, answered[r.Seq]), b.ResponseID
 				e.price(b.Model, b.Usage, b.Passes, b.Terms, models)
 			case *furl.Reduction:
 				if b.Summary == nil || b.Summary.Model == "" {
@@ -157,7 +172,7 @@ func entries(records []furl.Record, from Entry, models Models, elsewhere func(fu
 			default:
 				continue
 			}
-			e.Elsewhere = elsewhere(r.Seq, r.Body)
+			e.Elsewhere = elsewhere(e.Kind, r.Seq)
 			if !yield(e) {
 				return
 			}

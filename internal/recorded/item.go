@@ -90,49 +90,71 @@ func (r *rereader) close() {
 
 // input returns what the recording is for a replay. ok is false if the filter chooses none of its sessions.
 func (it *item) input(counted *once, options string, again *rereader) (in replay.Input, ok bool, err error) {
-	kept, repeated, ok := it.mark(counted)
+	m, ok := it.mark(counted)
 	if !ok {
 		return in, false, nil
 	}
-	key, rec := it.key(options, kept, repeated), it.rec
-	it.rec = nil // it is not kept with those that come later
-	if rec == nil {
-		counts, copied := counts(pick(it.sum.Sessions, kept), repeated)
+	if it.rec == nil {
+		counts, copied := counts(pick(it.sum.Sessions, m.kept), m.repeated)
 		if counts == 0 && copied > 0 && it.sum.Unreadable == 0 {
 			return replay.Input{Repeated: copied}, true, nil
 		}
-		if rep := it.known(key); rep != nil {
+		if rep := it.known(m.key(options)); rep != nil {
 			return replay.Input{Report: rep, Repeated: copied}, true, nil
 		}
-		if rec, err = again.read(it.path, it.at); err != nil {
-			counted.unmark(pick(it.sum.Sessions, kept), repeated)
-			return in, true, err
-		}
-		if now := it.filter.summarize(rec); !bytes.Equal(packed.Marshal(now), packed.Marshal(*it.sum)) { // the file has just changed
-			counted.unmark(pick(it.sum.Sessions, kept), repeated)
-			it.sum, it.from = &now, nil
-			if kept, repeated, ok = it.mark(counted); !ok {
-				return in, false, nil
-			}
-		}
 	}
-	rec.Sessions = pick(rec.Sessions, kept)
+	rec, err := it.load(counted, &m, again)
+	if rec == nil {
+		return in, err != nil, err
+	}
+	rec.Sessions = pick(rec.Sessions, m.kept)
 	for i, s := range rec.Sessions {
-		s.Repeated = repeated[i]
+		s.Repeated = m.repeated[i]
 	}
 	in.Recording = rec
 	if it.from != nil {
-		in.Done = func(rep *replay.RecordingReport) { it.keep(key, rep) }
+		in.Done = func(rep *replay.RecordingReport) { it.keep(m.key(options), rep) }
 	}
 	return in, true, nil
 }
 
-// mark returns which sessions are chosen, and which of their requests are counted elsewhere.
-func (it *item) mark(counted *once) (kept []int, repeated []map[furl.Seq]bool, ok bool) {
-	if kept, ok = it.filter.keep(it.path, it.sum.Sessions); !ok {
-		return nil, nil, false
+// load returns the recording, and reads it if that was not done. m is what mark has returned. It returns nil without an error
+// if the file has changed, and the filter chooses none of its sessions any more.
+func (it *item) load(counted *once, m *marked, again *rereader) (*transcript.Recording, error) {
+	if rec := it.rec; rec != nil {
+		it.rec = nil // it is not kept with those that come later
+		return rec, nil
 	}
-	return kept, counted.mark(pick(it.sum.Sessions, kept)), true
+	rec, err := again.read(it.path, it.at)
+	if err != nil {
+		counted.unmark(pick(it.sum.Sessions, m.kept), m.repeated)
+		return nil, err
+	}
+	now := it.filter.summarize(rec)
+	if bytes.Equal(packed.Marshal(now), packed.Marshal(*it.sum)) {
+		return rec, nil
+	}
+	counted.unmark(pick(it.sum.Sessions, m.kept), m.repeated)
+	it.sum, it.from = &now, nil
+	var ok bool
+	if *m, ok = it.mark(counted); !ok {
+		return nil, nil
+	}
+	return rec, nil
+}
+
+// marked says which sessions are chosen, and which of their requests are counted elsewhere.
+type marked struct {
+	kept     []int
+	repeated []map[furl.Seq]bool
+}
+
+// mark returns what counts of the recording. ok is false if the filter chooses none of its sessions.
+func (it *item) mark(counted *once) (m marked, ok bool) {
+	if m.kept, ok = it.filter.keep(it.path, it.sum.Sessions); ok {
+		m.repeated = counted.mark(pick(it.sum.Sessions, m.kept))
+	}
+	return m, ok
 }
 
 func pick[T any](all []T, which []int) []T {
@@ -144,12 +166,12 @@ func pick[T any](all []T, which []int) []T {
 }
 
 // key identifies what decides the outcome of a replay besides the file.
-func (it *item) key(options string, kept []int, repeated []map[furl.Seq]bool) string {
+func (m *marked) key(options string) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %v", options, kept)
-	for i := range repeated {
+	fmt.Fprintf(h, "%q %v", options, m.kept)
+	for i := range m.repeated {
 		var list []furl.Seq
-		for seq := range repeated[i] {
+		for seq := range m.repeated[i] {
 			list = append(list, seq)
 		}
 		slices.Sort(list)

@@ -32,17 +32,17 @@ type Source struct {
 	filtered int  // files without a session that passes the filter
 }
 
-// Nothing is the error for a source without recordings.
-func (s *Source) Nothing() error {
+// Nothing is the error for a source without recordings. todo is such as "replay".
+func (s *Source) Nothing(todo string) error {
 	switch {
 	case s.filtered > 0:
-		return fmt.Errorf("nothing to replay: no session in %s matches --since and --project", numbers.Count(s.filtered, "file"))
+		return fmt.Errorf("nothing to %s: no session in %s matches --since and --project", todo, numbers.Count(s.filtered, "file"))
 	case len(s.Unknown) > 0:
-		return fmt.Errorf("nothing to replay: skipped %s in unknown formats, such as %s", numbers.Count(len(s.Unknown), "file"), s.Unknown[0])
+		return fmt.Errorf("nothing to %s: skipped %s in unknown formats, such as %s", todo, numbers.Count(len(s.Unknown), "file"), s.Unknown[0])
 	case len(s.Failed) > 0:
-		return errors.New("nothing to replay")
+		return errors.New("nothing to " + todo)
 	}
-	return fmt.Errorf("nothing to replay: no files in %s", strings.Join(s.Files, ", "))
+	return fmt.Errorf("nothing to %s: no files in %s", todo, strings.Join(s.Files, ", "))
 }
 
 // again reads a file a second time.
@@ -85,37 +85,46 @@ func (s *Source) Recordings(yield func(*transcript.Recording) bool) {
 // the build of the program.
 func (s *Source) Inputs(options string) iter.Seq[replay.Input] {
 	return func(yield func(replay.Input) bool) {
-		found := false
 		var counted once
 		var again rereader
 		defer again.close()
-		for it, err := range parentsFirst(s.walk(), (*item).links, (*item).later) {
-			if unknown := (*transcript.UnknownFilesError)(nil); errors.As(err, &unknown) {
-				s.Unknown = append(s.Unknown, unknown.Files...)
-				continue
-			}
-			if err != nil {
-				s.Failed = append(s.Failed, err)
-				continue
-			}
-			found = true
+		found := s.items(func(it *item) (ok, more bool, err error) {
 			input, ok, err := it.input(&counted, options, &again)
-			if err != nil {
-				s.Failed = append(s.Failed, err)
-				continue
+			if !ok || err != nil {
+				return ok, true, err
 			}
-			if !ok {
-				s.filtered++
-				continue
-			}
-			if !yield(input) {
-				return
-			}
-		}
+			return true, yield(input), nil
+		})
 		if !found && s.filtered == 0 && s.machine {
 			s.Notes = []string{"No recorded sessions found on this machine: replaying a generated session. Name files or folders to replay your own.",
 				"Looked for sessions of " + agents.Known() + "; furl import says where."}
 			yield(replay.Input{Recording: demo.Recording()})
 		}
 	}
+}
+
+// items calls use for each recording until it returns more as false. It collects what was skipped, and errors. ok
+// is false if the filter chooses no session of it.
+func (s *Source) items(use func(*item) (ok, more bool, err error)) (found bool) {
+	for it, err := range parentsFirst(s.walk(), (*item).links, (*item).later) {
+		if unknown := (*transcript.UnknownFilesError)(nil); errors.As(err, &unknown) {
+			s.Unknown = append(s.Unknown, unknown.Files...)
+			continue
+		}
+		if err != nil {
+			s.Failed = append(s.Failed, err)
+			continue
+		}
+		found = true
+		ok, more, err := use(it)
+		switch {
+		case err != nil:
+			s.Failed = append(s.Failed, err)
+		case !ok:
+			s.filtered++
+		case !more:
+			return true
+		}
+	}
+	return found
 }

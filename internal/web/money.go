@@ -17,7 +17,7 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// moneyPage is the data of the savings of all sessions: those of furl stats --savings.
+// moneyPage is the data of the savings of all sessions: those of furl usage --savings.
 type moneyPage struct {
 	*storage.SavingsReport
 	Since string // 7d, 30d, 90d; "": all days

@@ -26,7 +26,7 @@ func expectAll(t *testing.T, what, page string, want ...string) {
 	}
 }
 
-// The savings are those of furl stats --savings, in its words.
+// The savings are those of furl usage --savings, in its words.
 func TestMoney(t *testing.T) {
 	l := newLister(t)
 	today := time.Now().Format(time.DateOnly)

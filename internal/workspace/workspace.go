@@ -141,7 +141,7 @@ func (w *Workspace) Existing(ctx context.Context) (storage.Store, error) {
 	}
 	if !IsDatabase(place) {
 		if _, err := os.Stat(place); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("no store at %s: furl import creates one from recordings", place)
+			return nil, fmt.Errorf("%w at %s: furl import creates one from recordings", ErrNoStore, place)
 		}
 	}
 	store, err := w.Open(ctx)

@@ -25,12 +25,18 @@ type Pricing struct {
 func (p *Pricing) Add(fl *pflag.FlagSet) {
 	p.flags = fl
 	fl.StringVar(&p.Model, "model", "", "use window, prices and rules of this `model` instead of the recorded one")
-	fl.StringVar(&p.catalog, "catalog", "", "`file` with models that override or add to the built-in catalogue")
+	p.AddCatalog(fl)
 	fl.Float64Var(&p.input, "price-input", 0, "price of uncached input in US `dollars` per million tokens")
 	fl.Float64Var(&p.output, "price-output", 0, "price of output in US `dollars` per million tokens")
 	fl.Float64Var(&p.cacheRead, "cache-read", 0, "price of cache reads as a `multiple` of the input price, such as 0.1")
 	fl.Float64Var(&p.cacheWrite, "cache-write", 0, "price of cache writes as a `multiple` of the input price, such as 1.25")
 	fl.DurationVar(&p.cacheTTL, "cache-ttl", 0, "`lifetime` of cache entries that the client requests: 5m, 1h, or 24h (OpenAI) (default as recorded)")
+}
+
+// AddCatalog adds only the flag for the catalogue.
+func (p *Pricing) AddCatalog(fl *pflag.FlagSet) {
+	p.flags = fl
+	fl.StringVar(&p.catalog, "catalog", "", "`file` with models that override or add to the built-in catalogue")
 }
 
 // Options converts the flags into options of a replay.

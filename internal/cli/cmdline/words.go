@@ -42,3 +42,11 @@ func ListPrice(s storage.Savings, saved float64) string {
 	}
 	return numbers.Money(max(0, saved))
 }
+
+// PercentOf returns a part in percent, "" of nothing.
+func PercentOf(part, whole int) string {
+	if whole == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f%%", 100*float64(part)/float64(whole))
+}

@@ -2,10 +2,10 @@ package replaycmd
 
 import (
 	"crypto/sha256"
-	"os"
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/packed"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/replay"
@@ -14,11 +14,11 @@ import (
 // decides returns a hash of all that decides the outcome for a recording, besides the recording and
 // the program: under this key the index keeps it. ok is false if that cannot be told.
 func (f *replayFlags) decides(o *replay.Options, configFile string) (key string, ok bool) {
-	config, ok := hashOf(configFile) // it has the options of policies, and the windows of models
+	config, ok := cmdline.HashOf(configFile) // it has the options of policies, and the windows of models
 	if !ok {
 		return "", false
 	}
-	catalog, ok := hashOf(f.CatalogFile())
+	catalog, ok := cmdline.HashOf(f.CatalogFile())
 	if !ok {
 		return "", false
 	}
@@ -34,21 +34,5 @@ func (f *replayFlags) decides(o *replay.Options, configFile string) (key string,
 		CacheLifetime         time.Duration
 		Recall                bool
 	}{config, catalog, candidateNames(o.Candidates), o.Windows, o.KeepAlive, o.HourCache, o.Model, o.Prices, o.CacheRead, o.CacheWrite, o.CacheLifetime, o.Recall}))
-	return string(sum[:]), true
-}
-
-// hashOf returns the hash of a file, "" without one. A pipe, which is read once, has none.
-func hashOf(file string) (hash string, ok bool) {
-	if file == "" {
-		return "", true
-	}
-	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
-		return "", false
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return "", false
-	}
-	sum := sha256.Sum256(data)
 	return string(sum[:]), true
 }

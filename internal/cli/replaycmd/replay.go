@@ -201,7 +201,7 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	rep.Unknown = src.Unknown
 	rep.Notes = append(slices.Clone(src.Notes), rep.Notes...)
 	if len(rep.Recordings) == 0 {
-		return errors.Join(append(src.Failed, src.Nothing())...)
+		return errors.Join(append(src.Failed, src.Nothing("replay"))...)
 	}
 	switch {
 	case !f.tune.on: // the configuration's policy has no name for furl run

@@ -1,18 +1,13 @@
 package storecmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
@@ -41,40 +36,23 @@ type jsonStats struct {
 // StatsCommand returns furl stats.
 func StatsCommand(p cmdline.Program) *cobra.Command {
 	f := cmdline.NewStoreFlags(p)
-	var savings bool
-	var since, tenant string
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Show the size of the store, or what furl has saved",
-		Long: `Shows the size of the store and its parts. With --savings, shows the tokens and
-dollars of the recorded requests by day, agent and model, compared with the same
-requests as the client sent them. Dollars are list prices; they do not apply to
-subscriptions.`,
-		Example: "  furl stats\n  furl stats --savings --since 7d\n  furl stats --json",
+		Short: "Show the size of the store",
+		Long: `Shows the size of the store and its parts. furl usage shows what the sessions have
+cost, and with --savings what furl has saved.`,
+		Example: "  furl stats\n  furl stats --json",
 		Args:    cmdline.AtMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if !savings && (since != "" || cmd.Flags().Changed("tenant")) {
-				return cmdline.BadUsage("--since and --tenant require --savings")
-			}
-			first, err := firstDay(since)
-			if err != nil {
-				return cmdline.BadUsage("--since %s: %w", since, err)
-			}
 			store, err := f.Existing(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer workspace.CloseStore(store, &err)
-			if savings {
-				return savingsOf(&f, cmd, store, tenant, first)
-			}
 			return sizes(&f, cmd, store)
 		},
 	}
 	f.Add(cmd)
-	cmd.Flags().BoolVar(&savings, "savings", false, "show what furl has saved, by day, agent and model")
-	cmd.Flags().StringVar(&since, "since", "", "only requests of the last `age`, such as 7d, with --savings")
-	cmd.Flags().StringVar(&tenant, "tenant", tenants.LocalName, "savings of this `tenant` of a gateway (see furl tenants)")
 	return cmd
 }
 
@@ -184,99 +162,6 @@ func sizeAdvice(f *cmdline.StoreFlags, size int64) string {
 		set = "run furl config init and set retention (age: 90d, or size: 2GB) in the file"
 	}
 	return fmt.Sprintf("The store takes up %.1f GB. To delete old sessions now: furl delete --older-than 90d. To keep it small: %s.", float64(size)/1e9, set)
-}
-
-// firstDay returns the first day of the last age, "" for no age.
-func firstDay(age string) (string, error) {
-	if age == "" {
-		return "", nil
-	}
-	d, err := numbers.ParseAge(age)
-	if err != nil {
-		return "", err
-	}
-	return time.Now().Add(-d).Format(time.DateOnly), nil
-}
-
-// savingsOf prints what furl has saved from a day on.
-func savingsOf(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store, tenant, first string) error {
-	whose, err := tenants.Named(cmd.Context(), store, tenant)
-	if err != nil {
-		return err
-	}
-	rep, err := storage.ReportSavings(cmd.Context(), store, whose, first, agents.Name)
-	if err != nil {
-		return err
-	}
-	w := cmd.OutOrStdout()
-	if f.Json {
-		return cmdline.PrintJSON(w, rep)
-	}
-	printSavings(w, rep)
-	return nil
-}
-
-func printSavings(w io.Writer, rep *storage.SavingsReport) {
-	period := ""
-	if rep.Since != "" {
-		period = " since " + rep.Since
-	}
-	if len(rep.Lines) == 0 {
-		fmt.Fprintf(w, "No requests were recorded%s. Start an agent with furl run -- AGENT.\n", period)
-		printUnknownSavings(w, rep)
-		return
-	}
-	t := savingsTable(w, rep)
-	fitSavings(t)
-	t.Print()
-	s := rep.Total
-	fmt.Fprintln(w)
-	cmdline.PrintWrapped(w, fmt.Sprintf("%s%s: %s", numbers.Count(s.Requests, "request"), period, cmdline.SavedWords(s.Savings)), cmdline.Width(w))
-	if s.OverWindow > 0 {
-		cmdline.PrintWrapped(w, fmt.Sprintf("Without furl, %s would not have fit the context window; the figures without furl include %s as if the provider had accepted %[2]s.", numbers.Count(s.OverWindow, "request"), numbers.OneOrMore(s.OverWindow, "it", "them")), cmdline.Width(w))
-	}
-	if s.Pings > 0 {
-		cmdline.PrintWrapped(w, fmt.Sprintf("These figures include %s that kept prompt caches alive: %s tokens, %s.", numbers.Count(s.Pings, "request"), numbers.Thousands(s.PingTokens), numbers.Money(s.PingCost)), cmdline.Width(w))
-	}
-	if s.Unpriced > 0 {
-		cmdline.PrintWrapped(w, fmt.Sprintf("The list price does not include %s without a known price or reported usage.", numbers.Count(s.Unpriced, "request")), cmdline.Width(w))
-	}
-	printUnknownSavings(w, rep)
-}
-
-func savingsTable(w io.Writer, rep *storage.SavingsReport) *cmdline.Table {
-	t := cmdline.NewTable(w, cmdline.Text("day"), cmdline.Text("agent"), cmdline.Text("model"), cmdline.Number("requests"), cmdline.Number("tokens\nsent"), cmdline.Number("tokens\nwithout furl"), cmdline.Number("tokens\nsaved"), cmdline.Number("list price\nsaved"))
-	for _, l := range rep.Lines {
-		t.Add(l.Day, cmdline.Truncate(cmp.Or(agents.Name(l.Agent), "unknown"), 16), cmdline.Truncate(cmdline.Undated(l.Model), 24), numbers.Thousands(l.Requests), numbers.Thousands(l.TokensSent()), numbers.Thousands(l.TokensWithout), percentOf(l.TokensSaved, l.TokensWithout), cmdline.ListPrice(l.Savings, l.Saved))
-	}
-	return t
-}
-
-// fitSavings makes the table as narrow as the terminal. Agent and model are whole at 80
-// columns.
-func fitSavings(t *cmdline.Table) {
-	if !t.Fits() {
-		t.Change("model", func(model string) string { return strings.TrimPrefix(model, "claude-") })
-	}
-	t.Shrink("model", 14)
-	if !t.Fits() {
-		t.Drop("tokens without furl")
-	}
-	t.Shrink("model", 8)
-	t.Shrink("agent", 8)
-}
-
-func printUnknownSavings(w io.Writer, rep *storage.SavingsReport) {
-	if rep.Unknown > 0 {
-		cmdline.PrintWrapped(w, fmt.Sprintf("Savings are unknown for %s recorded by an older version of furl.", numbers.Count(rep.Unknown, "session")), cmdline.Width(w))
-	}
-}
-
-func percentOf(part, whole int) string {
-	if whole == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.0f%%", 100*float64(part)/float64(whole))
 }
 
 func share64(part, of int64) string {

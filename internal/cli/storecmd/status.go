@@ -118,7 +118,7 @@ func printStatus(f *cmdline.StoreFlags, w io.Writer, s *status.Status) {
 	} else {
 		context := "context: " + numbers.Thousands(s.Size)
 		if s.Window > 0 {
-			context += fmt.Sprintf(" of %s tokens (%s)", numbers.Thousands(s.Window), percentOf(s.Size, s.Window))
+			context += fmt.Sprintf(" of %s tokens (%s)", numbers.Thousands(s.Window), cmdline.PercentOf(s.Size, s.Window))
 			if s.WindowAssumed {
 				context += ", a window assumed from similar models"
 			}
@@ -212,7 +212,7 @@ func statusLineOf(s *status.Status) string {
 	}
 	parts := []string{"furl " + short(s.Size)}
 	if s.Window > 0 {
-		parts[0] += fmt.Sprintf(" of %s (%s)", short(s.Window), percentOf(s.Size, s.Window))
+		parts[0] += fmt.Sprintf(" of %s (%s)", short(s.Window), cmdline.PercentOf(s.Size, s.Window))
 	} else {
 		parts[0] += " tokens"
 	}
@@ -220,7 +220,7 @@ func statusLineOf(s *status.Status) string {
 		parts = append(parts, short(s.Hidden)+" hidden")
 	}
 	if sum := s.Savings; sum.TokensSaved > 0 {
-		saved := fmt.Sprintf("%s tokens saved (%s)", short(sum.TokensSaved), percentOf(sum.TokensSaved, sum.TokensWithout))
+		saved := fmt.Sprintf("%s tokens saved (%s)", short(sum.TokensSaved), cmdline.PercentOf(sum.TokensSaved, sum.TokensWithout))
 		if sum.Saved >= 0.005 {
 			saved += ", list price " + numbers.Money(sum.Saved)
 		}

@@ -59,6 +59,7 @@ var rules = map[string]rule{
 
 	// What drives the core.
 	"internal/billed":      {imports: []string{".", "price", "storage", "transcript"}, offline: true},
+	"internal/tally":       {imports: []string{".", "storage", "internal/billed"}, pure: true},
 	"internal/account":     {imports: []string{".", "event", "price", "protocol", "token"}, offline: true},
 	"internal/clients":     {imports: []string{".", "protocol", "storage", "wire", "internal/membudget", "internal/rawjson"}, offline: true},
 	"internal/open":        {imports: above("internal/account", "internal/clients", "internal/numbers", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/keepalive", "internal/rebuild")},
@@ -94,7 +95,7 @@ var rules = map[string]rule{
 	"internal/config":    {imports: []string{".", "policy", "policy/agents", "catalog", "internal/origin", "internal/strictyaml", "internal/lazyregexp"}},
 	// What a configuration names on this machine.
 	"internal/workspace":    {imports: above("encrypted", "internal/access", "internal/agents", "internal/audit", "internal/config", "internal/modelsapi", "internal/private", "postgres", "recall/embeddings", "session", "sqlite", "tool", "upstream")},
-	"internal/recorded":     {imports: above("inmem", "internal/agents", "internal/demo", "internal/index", "internal/join", "internal/packed", "internal/numbers", "internal/rebuild", "internal/usage", "internal/visible", "replay", "session")},
+	"internal/recorded":     {imports: above("inmem", "internal/agents", "internal/billed", "internal/demo", "internal/index", "internal/join", "internal/packed", "internal/numbers", "internal/rebuild", "internal/usage", "internal/visible", "replay", "session")},
 	"internal/launch":       {imports: []string{"internal/agents", "internal/config", "internal/setup", "internal/visible", "internal/workspace"}},
 	"internal/serving":      {imports: anything},
 	"internal/remote":       {imports: []string{"gateway", "internal/launch", "internal/numbers", "internal/private", "internal/serving", "internal/usage", "internal/visible"}},

@@ -1,4 +1,4 @@
-package storecmd
+package replaycmd
 
 import (
 	"strings"
