@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/furlhq/furl"
@@ -10,8 +11,8 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// bill sets what the recording has cost by its recorded usage.
-func (r *RecordingReport) bill(rec *transcript.Recording, sessions []*session, o *Options) {
+// bill sets what the recording has cost by its recorded usage. without is what policy none costs.
+func (r *RecordingReport) bill(rec *transcript.Recording, sessions []*session, o *Options, without *float64) {
 	own := *o
 	own.Model = "" // of the recording, whatever it is replayed as
 	bill := billed.Sum(billed.OfRecording(rec, func(s *transcript.Session) billed.Models {
@@ -24,9 +25,15 @@ func (r *RecordingReport) bill(rec *transcript.Recording, sessions []*session, o
 	for _, s := range sessions {
 		for _, q := range s.requests {
 			if !q.again {
-				r.OutputEstimated += q.output - q.ex.Usage.Output
+				r.OutputEstimated += q.estimated - q.ex.Usage.Output
 			}
 		}
+	}
+	if through := slices.ContainsFunc(sessions, func(s *session) bool { return !s.sentAsRecorded }); through && r.Billed != nil && without != nil && *without > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("furl has reduced the recorded requests: $%.2f was billed; without furl they would have cost about $%.2f (simulated), %+.0f%%", *r.Billed, *without, 100*(*without / *r.Billed - 1)))
+	}
+	if r.OutputRecorded > 0 && 10*r.OutputRecorded < 9*r.OutputEstimated {
+		r.Notes = append(r.Notes, fmt.Sprintf("billed: the agent recorded %s tokens of output, of replies that were not finished; by their text there are about %s", numbers.Thousands(r.OutputRecorded), numbers.Thousands(r.OutputEstimated)))
 	}
 	if len(bill.Terms) > 0 {
 		r.Notes = append(r.Notes, "not priced: "+strings.Join(bill.Terms, ", "))

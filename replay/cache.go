@@ -36,6 +36,9 @@ type split struct {
 	Read, Write, Fresh int
 	// WriteLong is what was written with a lifetime of one hour.
 	WriteLong int
+	// Shared is how much of the prompt the request shares with the previous one to the
+	// same model.
+	Shared int
 	// Broke says that the request does not extend the previous one to the same
 	// model although the cache has not expired.
 	Broke bool
@@ -52,6 +55,7 @@ func (c *promptCache) request(rules furl.Caching, model string, pieces []piece, 
 	}
 	shared := promptcache.Shared(c.last, c.chain)
 	out := c.serve(pieces, shared, at)
+	out.Shared = promptcache.Sum(pieces[:shared])
 	out.Broke = rules.Lifetime > 0 && shared < len(c.last) && c.alive(c.at, at)
 	c.model, c.at = model, at
 	c.last = append(c.last[:0], c.chain...)

@@ -66,6 +66,8 @@ func (r *run) compact(c *compaction) error {
 	s := r.cache.summary(c.model.Caching, c.model.ID, pieces, c.at)
 	written := r.s.sizes.Added(c.written)
 	prices := price.For(&c.model, s.prompt(), c.at)
-	r.agent.add(bought{bill(&c.model, s, c.at).Input() + float64(written)*prices.Output/1e6, s.prompt() + written})
+	cost := bought{bill(&c.model, s, c.at).Input() + float64(written)*prices.Output/1e6, s.prompt() + written}
+	r.agent.add(cost)
+	r.out.Unrecorded += cost.dollars
 	return nil
 }

@@ -29,14 +29,31 @@ func withHourCache(candidates []Candidate) []Candidate {
 	return out
 }
 
-// PolicyLabel returns the name of a result's policy in reports. Policy none hides nothing,
-// so its result is the session as recorded.
+// PolicyLabel returns the name of a policy in reports. Policy none hides nothing, so it is the
+// session as recorded.
 func PolicyLabel(name string) string {
 	base, settings := BasePolicy(name)
 	if base == none {
 		base = "as recorded"
 	}
 	return base + settings
+}
+
+// Acted reports whether a policy changed any request.
+func (r *Result) Acted() bool {
+	return r.Reductions > 0 || r.Pings > 0 || r.HourRequests > 0 || r.Split.Own > 0
+}
+
+// Label returns the name of the policy in reports. What was sent is "billed" if the provider
+// reported usage, and "without furl" if furl has hidden something in it.
+func (r *Result) Label() string {
+	switch {
+	case r.Policy == none && r.withoutFurl:
+		return "without furl"
+	case r.Policy == none && r.reported > 0:
+		return "billed"
+	}
+	return PolicyLabel(r.Policy)
 }
 
 // BasePolicy cuts the suffixes of settings from the name of a result's policy.

@@ -207,7 +207,7 @@ func TestRunRecordedCompaction(t *testing.T) {
 		Items:   []furl.Item{{Spans: []furl.Span{{First: furl.Pos{Msg: first}, Last: furl.Pos{Msg: second}}}, Show: furl.Mark{Messages: []*furl.Message{summary}}}},
 		Summary: &furl.Summary{Number: 1, Text: words(300)},
 	})
-	b.asks("10s", furl.Usage{Input: 900})
+	b.asks("10s", furl.Usage{Input: 300, CacheRead: 600})
 	b.says("pkg/parse.go and cmd/main.go are read.") // one that the summary has, one that it has not
 	rep := play(t, Options{}, b.recording())
 	for i := range rep.Totals {

@@ -269,18 +269,18 @@ func TestRunUnknownModelCaches(t *testing.T) {
 	}
 }
 
-// The output of a reply is what was reported, with or without its prompt, unless
-// that is the count of an unfinished reply.
+// The output of a reply is what was reported. Without a reported prompt it is estimated if it is
+// that of an unfinished reply; else the report has both.
 func TestRunOutput(t *testing.T) {
 	for _, tt := range []struct {
-		usage furl.Usage
-		want  float64
+		usage           furl.Usage
+		want, estimated float64
 	}{
-		{furl.Usage{}, 104},
-		{furl.Usage{Output: 130}, 130},
-		{furl.Usage{Output: 3}, 104},
-		{furl.Usage{Input: 500, Output: 130}, 130},
-		{furl.Usage{Input: 500, Output: 3}, 104},
+		{furl.Usage{}, 104, 104},
+		{furl.Usage{Output: 130}, 130, 130},
+		{furl.Usage{Output: 3}, 104, 104},
+		{furl.Usage{Input: 500, Output: 130}, 130, 130},
+		{furl.Usage{Input: 500, Output: 3}, 3, 104},
 	} {
 		b := newTape(t, "toy", furl.FormatAnthropic)
 		for range 3 { // counts of earlier replies must not pile up
@@ -291,9 +291,12 @@ func TestRunOutput(t *testing.T) {
 				tt.usage.Input += 54 + 104 // what the prompt grows by
 			}
 		}
-		r := play(t, Options{Candidates: presets(t, "none")}, b.recording()).Totals[0]
-		if got, want := r.Split.Output, 3*tt.want*5e-3; got < want*0.97 || got > want*1.03 {
+		rep := play(t, Options{Candidates: presets(t, "none")}, b.recording())
+		if got, want := rep.Totals[0].Split.Output, 3*tt.want*5e-3; got < want*0.97 || got > want*1.03 {
 			t.Errorf("%+v: output cost %v, want about %v", tt.usage, got, want)
+		}
+		if got, want := float64(rep.Recordings[0].OutputEstimated), 3*tt.estimated; got < want*0.97 || got > want*1.03 {
+			t.Errorf("%+v: %v tokens estimated, want about %v", tt.usage, got, want)
 		}
 	}
 }

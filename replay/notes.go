@@ -10,32 +10,33 @@ import (
 	"github.com/furlhq/furl/price"
 )
 
-// notableDifference is the relative difference between recorded and simulated
-// input cost above which the report has a note.
-const notableDifference = 0.15
+// notableError is the relative error of the simulated input cost above which the report has a
+// note.
+const notableError = 0.05
 
-// recordingNotes returns the notes of one recording. none are the runs of policy
-// none.
-func recordingNotes(sessions []*session, none []*run, o *Options) []string {
+// simulatedError returns by what share the input cost of the recorded requests, simulated with
+// the hits that the provider reported, differs from what was billed; nil if it reported nothing.
+func simulatedError(sessions []*session) *float64 {
+	var billed, fitted float64
+	for _, s := range sessions {
+		billed += s.billed
+		fitted += s.fitted
+	}
+	if billed == 0 {
+		return nil
+	}
+	e := fitted/billed - 1
+	return &e
+}
+
+// recordingNotes returns the notes of one recording.
+func recordingNotes(sessions []*session, o *Options) []string {
 	var out []string
 	for _, name := range unknown(sessions) {
 		out = append(out, fmt.Sprintf("%s is not in the catalogue: %s%s", modelName(name), assumption(o, sessions, name), missing(o, windowless(sessions, name))))
 	}
-	var recorded, simulated float64
-	for i, s := range sessions {
-		for n, q := range s.requests {
-			u := q.ex.Usage // its terms are in the model's prices
-			if u.Prompt() == 0 || !q.known || q.again {
-				continue
-			}
-			u.Output = 0
-			recorded += price.OfRequest(&q.model, u, q.at)
-			simulated += none[i].each[n].dollars
-		}
-	}
-	catalogued := o.Model == "" && !price.Known(o.Prices) && o.CacheRead == nil && o.CacheWrite == nil
-	if catalogued && recorded >= 0.01 && math.Abs(simulated/recorded-1) > notableDifference {
-		out = append(out, fmt.Sprintf("input cost: $%.2f with the recorded use of the cache, $%.2f with the simulated one", recorded, simulated))
+	if e := simulatedError(sessions); e != nil && math.Abs(*e) > notableError {
+		out = append(out, fmt.Sprintf("The simulation of the recorded requests costs %+.0f%% of what was billed for their prompts.", 100**e))
 	}
 	return out
 }
@@ -131,6 +132,12 @@ func (r *Report) addNotes(models []string) {
 	}
 	if len(summarized) > 0 {
 		r.Notes = append(r.Notes, summaryNote(summarized))
+	}
+	for i := range r.Totals {
+		if t := &r.Totals[i]; t.reported > 0 && t.reported < t.Requests {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s of %s have no recorded usage; their cost is simulated.", numbers.Thousands(t.Requests-t.reported), numbers.Count(t.Requests, "request")))
+			break
+		}
 	}
 	if len(models) > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("Not in the catalogue: %s.", strings.Join(models, ", ")))

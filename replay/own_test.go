@@ -56,6 +56,10 @@ func TestReductionsOfFurlAreNotRepeated(t *testing.T) {
 		got := build(by, true)
 		for i := range want.Totals {
 			got.Totals[i].Series, want.Totals[i].Series = nil, nil
+			if got.Totals[i].Policy == none && got.Totals[i].Label() != "without furl" {
+				t.Errorf("by %s: %s", by, got.Totals[i].Label())
+			}
+			got.Totals[i].withoutFurl = false
 			if !reflect.DeepEqual(got.Totals[i], want.Totals[i]) {
 				t.Errorf("by %s, %s: %+v, want %+v", by, want.Totals[i].Policy, got.Totals[i], want.Totals[i])
 			}

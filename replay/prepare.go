@@ -32,6 +32,14 @@ type session struct {
 	// sizes converts counted tokens into the provider's tokens. It is fitted to
 	// the sizes that the whole recording reports.
 	sizes token.Calibration
+	// asked are the requests that continue others and whose cost is known. fitted is what the
+	// prompts with reported usage cost as simulated with their hits, billed what they
+	// cost, in dollars. The first run of policy none sets them.
+	asked          []asked
+	billed, fitted float64
+	// sentAsRecorded is false if furl has hidden something in the recorded requests, so that their
+	// usage is not that of policy none.
+	sentAsRecorded bool
 	// pieces are the messages as recorded, by record.
 	pieces  []rendered
 	counter furl.Counter
@@ -62,10 +70,12 @@ type request struct {
 	long   bool // the client requests entries of one hour for the instructions
 	again  bool // it is counted in another session
 	ex     *furl.Exchange
-	output int        // of the reply, in the provider's tokens
-	passes CostSplit  // of the provider's other passes for the request, as recorded
-	said   token.Part // the reply as counted
-	reply  *fidelity.Reply
+	output int // of the reply, in the provider's tokens, as recorded
+	// estimated is output, or its estimate if the agent recorded the count of an unfinished reply.
+	estimated int
+	passes    CostSplit  // of the provider's other passes for the request, as recorded
+	said      token.Part // the reply as counted
+	reply     *fidelity.Reply
 	// shown is the size of the recorded messages. fixed is the size of the rest,
 	// in the provider's tokens: instructions, tools, and anything else that is
 	// not recorded.
@@ -78,6 +88,8 @@ type request struct {
 	// to.
 	prefix   furl.Digest
 	thinking furl.Pos
+	// hits is set by the run of policy none that comes before the others.
+	hits hits
 }
 
 // defaultSummary is the length of summaries, in tokens, if the recording has none.
@@ -118,9 +130,10 @@ func newSession(rec *transcript.Session, o *Options) *session {
 		log:        rec.Log,
 		codec:      wire.For(rec.Wire),
 		byExchange: make(map[furl.Seq]*request), compactions: make(map[furl.Seq]*compaction),
-		pieces:  make([]rendered, rec.Log.Len()+1),
-		recall:  sync.OnceValue(func() *recall.Index { return indexOf(rec.Log) }),
-		counter: o.counter(rec),
+		pieces:         make([]rendered, rec.Log.Len()+1),
+		recall:         sync.OnceValue(func() *recall.Index { return indexOf(rec.Log) }),
+		counter:        o.counter(rec),
+		sentAsRecorded: true,
 	}
 }
 
@@ -206,6 +219,9 @@ func (w *walker) takenOver(seq furl.Seq, red *furl.Reduction) {
 // reduction handles a recorded reduction.
 func (w *walker) reduction(r furl.Record, red *furl.Reduction) {
 	w.changed = true
+	if ofFurl(r) {
+		w.s.sentAsRecorded = false
+	}
 	w.compaction(r, red)
 	for _, it := range red.Items {
 		if mark, ok := it.Show.(furl.Mark); ok {
@@ -270,11 +286,11 @@ func (w *walker) retrack() {
 	}
 }
 
-// correctOutput sets the output of the last request to the meter's value, after its
+// correctOutput sets the estimated output of the last request to the meter's value, after its
 // reply was added. Some recordings have the count of an unfinished reply.
 func (w *walker) correctOutput() {
 	if w.last != nil && w.last.ex.Usage.Prompt() > 0 {
-		w.last.output = w.meter.Reply()
+		w.last.estimated = w.meter.Reply()
 	}
 }
 
@@ -319,7 +335,7 @@ func newMeter(m *furl.Model) *token.Meter {
 
 // request handles a recorded request, and finds what its reply reuses.
 func (w *walker) request(r furl.Record, ex *furl.Exchange) {
-	q := &request{seq: r.Seq, at: r.At, ex: ex, output: ex.Usage.Output, epoch: w.epoch, again: w.rec.Repeated[r.Seq]}
+	q := &request{seq: r.Seq, at: r.At, ex: ex, output: ex.Usage.Output, estimated: ex.Usage.Output, epoch: w.epoch, again: w.rec.Repeated[r.Seq]}
 	q.model, q.known = w.o.model(ex.Model, w.rec)
 	w.bill(q, r.At)
 	reply := replyOf(w.s.log, r.Seq)
@@ -389,7 +405,7 @@ func (w *walker) finish() {
 		if reported := q.ex.Passes.First(q.ex.Usage).Prompt(); reported > 0 {
 			q.fixed = max(0, reported-s.sizes.Added(q.shown))
 		} else if said := s.sizes.Added(q.said); 10*q.output < 7*said { // no report, or the count of an unfinished reply
-			q.output = said
+			q.output, q.estimated = said, said
 		}
 		if i == 0 || q.fixed < s.preamble {
 			s.preamble = q.fixed
@@ -412,6 +428,7 @@ func (s *session) setLifetimes(o *Options) {
 		}
 		return
 	}
+	s.withoutCache()
 	clients := make(map[string]*clientCache) // by the model
 	for _, q := range s.requests {
 		if clients[q.ex.Model] == nil {
@@ -427,6 +444,22 @@ func (s *session) setLifetimes(o *Options) {
 		q.long = c.long
 		if c.hourly {
 			q.model = price.WithLifetime(q.model, price.LongLifetime(&q.model))
+		}
+	}
+}
+
+// withoutCache notes that a client asks for no cache: the provider never reported any use of it,
+// although the model has explicit breakpoints and a prompt was long enough.
+func (s *session) withoutCache() {
+	used, long := make(map[string]bool), make(map[string]bool) // by the model
+	for _, q := range s.requests {
+		u := q.ex.Usage
+		used[q.ex.Model] = used[q.ex.Model] || u.CacheRead+u.CacheWrite+u.CacheWrite1h > 0
+		long[q.ex.Model] = long[q.ex.Model] || u.Prompt() > q.model.Caching.MinPrefix
+	}
+	for _, q := range s.requests {
+		if q.model.Caching.Explicit && long[q.ex.Model] && !used[q.ex.Model] {
+			q.model.Caching = furl.Caching{}
 		}
 	}
 }

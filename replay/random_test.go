@@ -176,7 +176,7 @@ func sameResult(a, b Result) bool {
 
 // summed is a result without its pointers.
 func summed(r Result) Result {
-	r.Cost, r.CostRatio, r.CostShare, r.PenalisedCostRatio, r.PenalisedShare, r.Series = nil, nil, nil, nil, nil, nil
+	r.Cost, r.CostLow, r.CostHigh, r.CostRatio, r.CostShare, r.PenalisedCostRatio, r.PenalisedShare, r.Series = nil, nil, nil, nil, nil, nil, nil, nil
 	return r
 }
 

@@ -196,7 +196,7 @@ func TestDeterminism(t *testing.T) {
 	o := Options{Windows: []int{32_000}}
 	for _, rec := range recs {
 		first, second := replayAll(t, o, rec), replayAll(t, o, rec)
-		if diff := cmp.Diff(first, second, cmp.AllowUnexported(Result{}, RecordingReport{}, bought{})); diff != "" {
+		if diff := cmp.Diff(first, second, cmp.AllowUnexported(Result{}, RecordingReport{}, bought{}, risk{})); diff != "" {
 			t.Errorf("%s: first and second run differ:\n%s", rec.File, diff)
 		}
 		checkSeries(t, first)

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -82,6 +83,7 @@ func RunInputs(ctx context.Context, inputs iter.Seq[Input], opts Options) (*Repo
 	report.Timing = o.watch.timing(o.Candidates)
 	slices.Sort(models)
 	report.total()
+	report.Choose(Wish{})
 	report.addNotes(slices.Compact(models))
 	report.addKeepAliveNote(o.KeepAlive)
 	report.addHourNote()
@@ -109,48 +111,61 @@ func replayOne(ctx context.Context, rec *transcript.Recording, o *Options, files
 	if err != nil {
 		return nil, err
 	}
-	candidates, none := withNone(o.Candidates)
+	candidates, noneAt := withNone(o.Candidates)
 	// runs[window][policy][session]
 	runs := make([][][]*run, len(o.Windows))
-	var g errgroup.Group
-	g.SetLimit(o.Workers)
-	progress := newProgress(o, rec.File, files, len(o.Windows)*len(candidates)*len(sessions))
-	for w, window := range o.Windows {
+	for w := range runs {
 		runs[w] = make([][]*run, len(candidates))
-		for c, cand := range candidates {
+		for c := range candidates {
 			runs[w][c] = make([]*run, len(sessions))
-			for i, s := range sessions {
-				g.Go(func() error {
-					r := &run{s: s, o: o, window: window, keepAlive: keepAlive{max: cand.pings}, hourCache: cand.hourCache}
-					p, err := cand.New(&summarizer{r})
-					if err != nil {
-						return err
-					}
-					r.policy = p
-					runs[w][c][i] = r
-					defer progress.step()
-					defer o.watch.addPolicy(cand.Name, time.Now())
-					defer r.release()
-					return r.play(ctx)
-				})
-			}
 		}
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
+	progress := newProgress(o, rec.File, files, len(o.Windows)*len(candidates)*len(sessions))
+	play := func(w, c, i int) error {
+		cand := candidates[c]
+		r := &run{s: sessions[i], o: o, window: o.Windows[w], keepAlive: keepAlive{max: cand.pings}, hourCache: cand.hourCache, learns: w == 0 && c == noneAt}
+		p, err := cand.New(&summarizer{r})
+		if err != nil {
+			return err
+		}
+		r.policy = p
+		runs[w][c][i] = r
+		defer progress.step()
+		defer o.watch.addPolicy(cand.Name, time.Now())
+		defer r.release()
+		return r.play(ctx)
+	}
+	// The others use what the first run of policy none learns.
+	for _, first := range []bool{true, false} {
+		var g errgroup.Group
+		g.SetLimit(o.Workers)
+		for w := range o.Windows {
+			for c := range candidates {
+				for i := range sessions {
+					if (w == 0 && c == noneAt) == first {
+						g.Go(func() error { return play(w, c, i) })
+					}
+				}
+			}
+		}
+		if err := g.Wait(); err != nil {
+			return nil, err
+		}
 	}
 	out := describe(rec, sessions)
+	out.SimulatedError = simulatedError(sessions)
 	for _, s := range sessions {
 		out.pauses += s.pauses()
 	}
-	out.Notes = append(slices.Clip(out.Notes), recordingNotes(sessions, runs[0][none], o)...)
-	out.bill(rec, sessions, o)
-	if out.Tools = toolUse(sessions, runs[0][none]); out.Tools.note() != "" {
+	out.Notes = append(slices.Clip(out.Notes), recordingNotes(sessions, o)...)
+	all := collect(none, o.Windows[0], runs[0][noneAt], runs[0][noneAt])
+	out.bill(rec, sessions, o, all.Total())
+	if out.Tools = toolUse(sessions, runs[0][noneAt]); out.Tools.note() != "" {
 		out.Notes = append(out.Notes, out.Tools.note())
 	}
 	for w, window := range o.Windows {
 		for c, cand := range o.Candidates {
-			res := collect(cand.Name, window, runs[w][c], runs[w][none])
+			res := collect(cand.Name, window, runs[w][c], runs[w][noneAt])
 			res.summarized = slices.ContainsFunc(runs[w][c], func(r *run) bool { return r.summarized })
 			out.Results = append(out.Results, res)
 		}
@@ -247,6 +262,8 @@ func (r *Result) finish() {
 	if r.priced {
 		cost := r.Split.Input() + r.Split.Output
 		r.Cost = &cost
+		low, high := max(0, cost-math.Sqrt(r.risk.low)), cost+math.Sqrt(r.risk.high)
+		r.CostLow, r.CostHigh = &low, &high
 	}
 	r.CostRatio = bought{r.dollars, r.tokens}.share(bought{r.noneDollars, r.noneTokens})
 	r.PenalisedCostRatio = bought{r.dollars + r.penalty.dollars, r.tokens + r.penalty.tokens}.share(bought{r.noneDollars, r.noneTokens})
@@ -287,6 +304,7 @@ func (r *Result) add(o *Result) {
 	r.Backstops += o.Backstops
 	r.Split.add(o.Split)
 	r.OverflowCost += o.OverflowCost
+	r.Unrecorded += o.Unrecorded
 	r.all.add(o.all)
 	r.allPenalty.add(o.allPenalty)
 	r.CacheBreaks += o.CacheBreaks
@@ -302,6 +320,9 @@ func (r *Result) add(o *Result) {
 	r.Refetches += o.Refetches
 	r.Edits += o.Edits
 	r.BlindEdits += o.BlindEdits
+	r.risk.add(o.risk)
+	r.reported += o.reported
+	r.withoutFurl = r.withoutFurl || o.withoutFurl
 	r.Pings += o.Pings
 	r.HourRequests += o.HourRequests
 	r.PingCost += o.PingCost

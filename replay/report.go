@@ -21,10 +21,23 @@ type Report struct {
 	Notes []string `json:"notes,omitempty"`
 	// Timing is set if Options.Timing is.
 	Timing *Timing `json:"timing,omitempty"`
-	// Wish is the goal by which Recommend chooses a policy to show as the best.
-	Wish Wish `json:"-"`
+	// Wish has the limits of Recommended: the cheapest policy within them at the first
+	// window, "" if there is none. See Choose.
+	Wish        Wish   `json:"limits"`
+	Recommended string `json:"recommended"`
 	// Tuning is the recommended setting, if one was requested.
 	Tuning *Tuning `json:"tuning,omitempty"`
+}
+
+// Choose sets Wish and Recommended.
+func (r *Report) Choose(wish Wish) {
+	r.Wish, r.Recommended = wish.complete(), ""
+	if len(r.Totals) == 0 {
+		return
+	}
+	if i, fits := Recommend(r.Totals, r.Totals[0].Window, wish); fits {
+		r.Recommended = r.Totals[i].Policy
+	}
 }
 
 // RecordingReport is the outcome for one file.
@@ -56,9 +69,14 @@ type RecordingReport struct {
 	// OutputRecorded is the recorded size of the replies in tokens. OutputEstimated has in
 	// place of counts that are too small for the text the estimated ones. Some agents
 	// record the count of an unfinished reply.
-	OutputRecorded  int      `json:"output_recorded_tokens"`
-	OutputEstimated int      `json:"output_estimated_tokens"`
-	Notes           []string `json:"notes,omitempty"`
+	OutputRecorded  int `json:"output_recorded_tokens"`
+	OutputEstimated int `json:"output_estimated_tokens"`
+	// SimulatedError is by what share the cost of the prompts, simulated with the cache hits
+	// that the provider reported, differs from what was billed. Results have no such error
+	// where a policy sends what was sent: these requests cost what was billed. It is null
+	// if no usage was reported, or no price is known.
+	SimulatedError *float64 `json:"simulated_error"`
+	Notes          []string `json:"notes,omitempty"`
 	// Tools says which recorded tool definitions were never called. It is nil if
 	// the recording has none.
 	Tools   *ToolUse `json:"tools,omitempty"`
@@ -91,8 +109,16 @@ type Result struct {
 	Backstops  int `json:"backstops"`
 	// Cost of all requests that fit, including output; null if no price is
 	// known.
-	Cost  *float64  `json:"cost"`
-	Split CostSplit `json:"cost_split"`
+	Cost *float64 `json:"cost"`
+	// CostLow and CostHigh are the limits between which the cost is with a probability of
+	// 90%. They are those of the prompt cache: how often its entries were lost in the
+	// recording. Requests that were sent like this cost what was billed.
+	CostLow  *float64  `json:"cost_low"`
+	CostHigh *float64  `json:"cost_high"`
+	Split    CostSplit `json:"cost_split"`
+	// Unrecorded is the part of CostSplit.Compactions that is estimated, because the agent did not
+	// record the usage of its compactions. What was billed does not include it.
+	Unrecorded float64 `json:"unrecorded_compactions,omitempty"`
 	// OverflowCost is what the requests over the window, including their
 	// output, would have cost if the provider had accepted them.
 	OverflowCost float64 `json:"overflow_cost,omitempty"`
@@ -156,6 +182,9 @@ type Result struct {
 	priced        bool
 	windowsDiffer bool
 	summarized    bool // the policy requested summaries
+	risk          risk
+	reported      int  // requests with reported usage
+	withoutFurl   bool // furl has hidden something in the recorded requests
 }
 
 // inWindow notes the context window of some of the requests.
@@ -250,4 +279,13 @@ func (c *CostSplit) add(d CostSplit) {
 	c.Output += d.Output
 	c.Own += d.Own
 	c.Compactions += d.Compactions
+}
+
+func (c CostSplit) minus(d CostSplit) CostSplit {
+	c.add(d.times(-1))
+	return c
+}
+
+func (c CostSplit) times(f float64) CostSplit {
+	return CostSplit{CacheWrite: f * c.CacheWrite, CacheRead: f * c.CacheRead, Fresh: f * c.Fresh, Output: f * c.Output, Own: f * c.Own, Compactions: f * c.Compactions}
 }

@@ -62,7 +62,7 @@ func keysOf(t *testing.T, text []byte) []string {
 func TestReportJSON(t *testing.T) {
 	resultKeys := []string{
 		"policy", "window", "requests", "tokens_sent", "peak_tokens", "overflows", "impossible", "backstops",
-		"cost", "cost_split", "cost_split.cache_write", "cost_split.cache_read", "cost_split.fresh", "cost_split.output", "cost_split.own", "cost_split.compactions",
+		"cost", "cost_low", "cost_high", "cost_split", "cost_split.cache_write", "cost_split.cache_read", "cost_split.fresh", "cost_split.output", "cost_split.own", "cost_split.compactions",
 		"cost_ratio", "cache_breaks", "reductions",
 		"references", "references_kept", "references_recallable",
 		"own_references", "own_references_kept", "own_references_recallable",
@@ -71,7 +71,7 @@ func TestReportJSON(t *testing.T) {
 	want := []string{
 		"recordings", "recordings[].file", "recordings[].format", "recordings[].agent", "recordings[].model",
 		"recordings[].messages", "recordings[].requests", "recordings[].skipped_records", "recordings[].skipped",
-		"recordings[].reported_peak_tokens", "recordings[].estimated_peak_tokens", "recordings[].billed", "recordings[].billed_subagents", "recordings[].output_recorded_tokens", "recordings[].output_estimated_tokens", "recordings[].results",
+		"recordings[].reported_peak_tokens", "recordings[].estimated_peak_tokens", "recordings[].billed", "recordings[].billed_subagents", "recordings[].output_recorded_tokens", "recordings[].output_estimated_tokens", "recordings[].simulated_error", "recordings[].results",
 	}
 	for _, k := range resultKeys {
 		want = append(want, "recordings[].results[]."+k)
@@ -80,6 +80,7 @@ func TestReportJSON(t *testing.T) {
 	for _, k := range resultKeys {
 		want = append(want, "totals[]."+k)
 	}
+	want = append(want, "limits", "limits.names", "limits.lines", "limits.blind", "recommended")
 	rec := hunt(t).recording()
 	rec.Skipped = []transcript.Skip{{Line: 7, Reason: "torn"}, {Reason: "no end"}}
 	rep := play(t, Options{Candidates: presets(t, "none")}, rec)
@@ -98,7 +99,7 @@ func TestReportJSON(t *testing.T) {
 // Without recordings the report is empty. Without a price the cost is null.
 func TestReportJSONOfNothing(t *testing.T) {
 	text, err := json.Marshal(play(t, Options{}))
-	if err != nil || string(text) != `{"recordings":[],"totals":[]}` {
+	if err != nil || string(text) != `{"recordings":[],"totals":[],"limits":{"names":0.95,"lines":0.75,"blind":0.1},"recommended":""}` {
 		t.Errorf("%s, %v", text, err)
 	}
 	b := newTape(t, "no-such-model", furl.FormatAnthropic)
@@ -144,25 +145,6 @@ func TestReportComparesWithNone(t *testing.T) {
 
 // Notes qualify the numbers of the report.
 func TestReportNotes(t *testing.T) {
-	recorded := func(first, second furl.Usage) string {
-		tape := newTape(t, "toy", furl.FormatAnthropic)
-		tape.user(words(96))
-		tape.asks("0s", first)
-		tape.says("one")
-		tape.user(words(96))
-		tape.asks("20m", second)
-		tape.says("two")
-		return strings.Join(play(t, Options{}, tape.recording()).Recordings[0].Notes, "\n")
-	}
-	// The cache of five minutes was read after twenty.
-	const want = "with the recorded use of the cache"
-	if notes := recorded(furl.Usage{CacheWrite: 5000}, furl.Usage{CacheRead: 5000, CacheWrite: 150}); !strings.Contains(notes, want) {
-		t.Errorf("no %q in %q", want, notes)
-	}
-	// One of an hour may be read then, and is simulated as such.
-	if notes := recorded(furl.Usage{CacheWrite1h: 5000}, furl.Usage{CacheRead: 5000, CacheWrite1h: 150}); notes != "" {
-		t.Errorf("notes %q, want none", notes)
-	}
 	p := &asker{}
 	rep := play(t, Options{Candidates: []Candidate{{Name: "asker", New: func(z policy.Summarizer) (furl.Policy, error) { p.z = z; return p, nil }}}}, ledger(t, "toy").recording())
 	if !slices.ContainsFunc(rep.Notes, func(n string) bool { return strings.HasPrefix(n, "Summaries of ") }) {

@@ -45,6 +45,8 @@ type run struct {
 	list []rendered
 	sent []piece
 	msgs []furl.Message
+	// learns says that this run compares the simulation with what was billed.
+	learns bool
 	// until is the number of the request to stop before, 0 for none. stopped
 	// is filled in there.
 	until   int
@@ -89,6 +91,8 @@ func (r *run) play(ctx context.Context) error {
 		}
 	}
 	r.pingAfterLast()
+	losses := lossesOf(s.asked)
+	r.out.risk.interval(&losses)
 	r.out.Series = []Series{r.trail}
 	return nil
 }
@@ -337,6 +341,10 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	size := s.prompt()
 	out := &r.out
 	out.Requests++
+	out.withoutFurl = out.withoutFurl || !r.s.sentAsRecorded
+	if q.ex.Usage.Prompt() > 0 {
+		out.reported++
+	}
 	out.inWindow(b.Window, out.windowsDiffer)
 	out.Reductions += len(plan.Reductions)
 	out.Backstops += plan.Backstops
@@ -351,7 +359,7 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 		out.CacheBreaks++
 	}
 	prices := price.For(&q.model, size, q.at)
-	cost := bill(&q.model, s, q.at)
+	cost := r.input(q, s)
 	o := outcome{bought: bought{cost.Input() + r.own.dollars + r.agent.dollars, size + r.own.tokens + r.agent.tokens}, priced: price.Known(prices), sendable: !over}
 	r.each = append(r.each, o)
 	r.tools += toolsCost(&q.model, s, min(r.s.never, q.fixed), q.at)
@@ -369,7 +377,37 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 		out.OverflowCost += cost.Input() + cost.Output
 	}
 	r.trail.Window = max(r.trail.Window, b.Window)
-	r.addPoint(q, plan, s, over)
+	r.addPoint(q, plan, q.fitted(s, r.cache.long != q.long), over)
+}
+
+// input returns what the prompt of a request costs. The first run of policy none compares it
+// with what was billed.
+func (r *run) input(q *request, s split) CostSplit {
+	if r.learns && r.s.sentAsRecorded && r.o.fits() {
+		billed, fitted := q.learn(s)
+		if !q.again {
+			r.s.billed += billed
+			r.s.fitted += fitted
+		}
+	}
+	ownLifetime := r.cache.long != q.long
+	cost := q.input(s, ownLifetime)
+	billed := q.hits.reported && !ownLifetime && s == q.hits.simulated
+	if billed && !r.learns {
+		return cost
+	}
+	k := risk{requests: 1, cost: cost.Input(), plain: bill(&q.model, q.classes(s, s.Read, ownLifetime), q.at).Input()}
+	if s.Shared > 0 {
+		lost := q.classes(s, min(s.Read, q.fixed/2), ownLifetime)
+		k.each = max(0, bill(&q.model, lost, q.at).Input()-k.plain)
+	}
+	switch {
+	case !billed:
+		r.out.risk.add(k)
+	case s.Shared > 0:
+		r.s.asked = append(r.s.asked, asked{billed: k.cost, plain: k.plain, each: k.each, lost: q.hits.lost()})
+	}
+	return cost
 }
 
 // tooLarge reports whether the provider would refuse a request for its size. The

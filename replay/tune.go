@@ -9,14 +9,17 @@ import (
 )
 
 // Wish is the goal of a tuning. The zero value asks for the cheapest setting that
-// keeps 95% of the identifiers and 75% of the quoted lines visible.
+// keeps 95% of the identifiers and 75% of the quoted lines visible and makes at most 10% of
+// the edits blind.
 type Wish struct {
 	// Names and Lines are the least shares of identifiers and quoted lines
 	// that stay visible. If zero, 0.95 and 0.75.
 	Names float64 `json:"names"`
 	Lines float64 `json:"lines"`
+	// Blind is the largest share of blind edits. If zero, 0.10.
+	Blind float64 `json:"blind"`
 	// Cost, if not zero, is the highest cost, as a share of that as recorded.
-	// Names and Lines are then ignored: the tuning chooses the setting that
+	// The other limits are then ignored: the tuning chooses the setting that
 	// keeps the most quoted lines visible, then the most identifiers.
 	Cost float64 `json:"cost,omitempty"`
 	// Among, if not empty, lists the policies to choose from. The others are
@@ -26,7 +29,7 @@ type Wish struct {
 
 // complete fills in the defaults.
 func (w Wish) complete() Wish {
-	w.Names, w.Lines = cmp.Or(w.Names, 0.95), cmp.Or(w.Lines, 0.75)
+	w.Names, w.Lines, w.Blind = cmp.Or(w.Names, 0.95), cmp.Or(w.Lines, 0.75), cmp.Or(w.Blind, 0.10)
 	return w
 }
 
@@ -36,7 +39,7 @@ func (w Wish) String() string {
 	if w.Cost > 0 {
 		return fmt.Sprintf("costs at most %s of the cost as recorded", percent(w.Cost))
 	}
-	return fmt.Sprintf("keeps %s of the identifiers and %s of the quoted lines visible", percent(w.Names), percent(w.Lines))
+	return fmt.Sprintf("keeps %s of the identifiers and %s of the quoted lines visible, with at most %s of the edits blind", percent(w.Names), percent(w.Lines), percent(w.Blind))
 }
 
 // Tuning is the setting that a replay recommends.
@@ -92,7 +95,9 @@ type Setting struct {
 	// still visible, 1 if there were none.
 	Names float64 `json:"names"`
 	Lines float64 `json:"lines"`
-	// Front says that no other setting is at least as good in all three and
+	// Blind is the share of blind edits, 0 if there were no edits.
+	Blind float64 `json:"blind"`
+	// Front says that no other setting is at least as good in all four and
 	// better in one.
 	Front bool `json:"front"`
 
@@ -140,6 +145,7 @@ type tally struct {
 	all, none           bought
 	names, namesKept    int
 	lines, linesKept    int
+	edits, blind        int
 	overflows, refusals int
 	impossible          int
 }
@@ -150,6 +156,7 @@ func (t *tally) add(o *tally) {
 	t.none.add(o.none)
 	t.names, t.namesKept = t.names+o.names, t.namesKept+o.namesKept
 	t.lines, t.linesKept = t.lines+o.lines, t.linesKept+o.linesKept
+	t.edits, t.blind = t.edits+o.edits, t.blind+o.blind
 	t.overflows, t.refusals = t.overflows+o.overflows, t.refusals+o.refusals
 	t.impossible += o.impossible
 }
@@ -174,6 +181,7 @@ func tallies(results []Result, window int) []tally {
 		out = append(out, tally{
 			policy: r.Policy, all: r.all, none: r.noneAll,
 			names: r.References, namesKept: r.ReferencesKept, lines: r.QuotedLines, linesKept: r.QuotedLinesKept,
+			edits: r.Edits, blind: r.BlindEdits,
 			overflows: r.Overflows, refusals: r.InvalidRequests, impossible: r.Impossible,
 		})
 	}
@@ -201,7 +209,7 @@ func settings(table [][]tally, sample []int) []Setting {
 		list = append(list, Setting{
 			Policy: t.policy, Cost: *cost,
 			Names: shareKept(t.namesKept, t.names), Lines: shareKept(t.linesKept, t.lines),
-			unsent: t.overflows + t.impossible,
+			Blind: 1 - shareKept(t.edits-t.blind, t.edits), unsent: t.overflows + t.impossible,
 		})
 	}
 	sortByCost(list)
@@ -225,7 +233,7 @@ func shareKept(n, of int) float64 {
 func markFront(list []Setting) {
 	for i := range list {
 		s := &list[i]
-		s.Front = !slices.ContainsFunc(list[:i], func(o Setting) bool { return o.Names >= s.Names && o.Lines >= s.Lines })
+		s.Front = !slices.ContainsFunc(list[:i], func(o Setting) bool { return o.Names >= s.Names && o.Lines >= s.Lines && o.Blind <= s.Blind })
 	}
 }
 
@@ -258,7 +266,7 @@ func (w Wish) choose(list []Setting) string {
 	var found *Setting
 	for _, s := range w.choices(list) {
 		switch {
-		case w.Cost == 0 && atLeast(s.Names, w.Names) && atLeast(s.Lines, w.Lines):
+		case w.Cost == 0 && atLeast(s.Names, w.Names) && atLeast(s.Lines, w.Lines) && atLeast(w.Blind, s.Blind):
 			return s.Policy // the cheapest
 		case w.Cost == 0 || s.Cost > w.Cost:
 		case found == nil || s.Lines > found.Lines || s.Lines == found.Lines && s.Names > found.Names:
@@ -271,25 +279,29 @@ func (w Wish) choose(list []Setting) string {
 	return found.Policy
 }
 
-// closest returns the policy that misses the wish by the least, "" if there is
-// none to choose from.
+// closest returns the policy that comes closest to the wish: the one with the fewest blind edits,
+// or the cheapest if the wish is a cost; "" if there is none to choose from.
 func (w Wish) closest(list []Setting) string {
-	missed := func(s *Setting) float64 {
-		if w.Cost > 0 {
-			return s.Cost
-		}
-		return max(0, w.Names-s.Names) + max(0, w.Lines-s.Lines)
-	}
 	choices := w.choices(list)
 	if len(choices) == 0 {
 		return ""
 	}
-	return slices.MinFunc(choices, func(a, b *Setting) int { return cmp.Compare(missed(a), missed(b)) }).Policy
+	return slices.MinFunc(choices, func(a, b *Setting) int {
+		if w.Cost > 0 {
+			return cmp.Compare(a.Cost, b.Cost)
+		}
+		return cmp.Or(cmp.Compare(a.Blind, b.Blind), cmp.Compare(w.missing(a), w.missing(b)))
+	}).Policy
+}
+
+// missing is how far a setting is below the limits of identifiers and quoted lines.
+func (w Wish) missing(s *Setting) float64 {
+	return max(0, w.Names-s.Names) + max(0, w.Lines-s.Lines)
 }
 
 // Recommend returns the index of the result at a window that fits the wish best. If
-// none fits, it returns the one that misses the wish by the least and false, with
-// index -1 if there is none to choose from.
+// none fits, it returns the one with the fewest blind edits and false, with index -1 if there
+// is none to choose from. That one is not recommended.
 func Recommend(results []Result, window int, wish Wish) (index int, fits bool) {
 	wish = wish.complete()
 	var list []Setting
@@ -300,7 +312,8 @@ func Recommend(results []Result, window int, wish Wish) (index int, fits bool) {
 		if r := &results[i]; eligible(*r) {
 			list = append(list, Setting{
 				Policy: r.Policy, Cost: *r.CostShare,
-				Names: shareKept(r.ReferencesKept, r.References), Lines: shareKept(r.QuotedLinesKept, r.QuotedLines), unsent: r.Unsent(),
+				Names: shareKept(r.ReferencesKept, r.References), Lines: shareKept(r.QuotedLinesKept, r.QuotedLines),
+				Blind: 1 - shareKept(r.Edits-r.BlindEdits, r.Edits), unsent: r.Unsent(),
 			})
 		}
 	}

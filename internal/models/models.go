@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -76,11 +75,9 @@ type Model struct {
 	WindowFrom    string `json:"window_from,omitempty"`
 	MaxOutput     int    `json:"max_output,omitempty"`
 	// Prices are the usual ones first; empty: unknown.
-	Prices []Prices `json:"prices,omitempty"`
-	// Terms says how the terms of a request change its price; "": they do not.
-	Terms    string `json:"terms,omitempty"`
-	Caching  string `json:"caching"`
-	Thinking string `json:"thinking"`
+	Prices   []Prices `json:"prices,omitempty"`
+	Caching  string   `json:"caching"`
+	Thinking string   `json:"thinking"`
 	// Where the facts in the catalogue come from, except those in Changes.
 	Origin
 	// Changes are the facts that the user's catalogue file has changed.
@@ -130,7 +127,7 @@ func Describe(all *session.Sessions, name string, format furl.Format) Model {
 	m := &facts.Model
 	out := Model{
 		Name: name, Known: KnownNot, Like: m.Like, Provider: m.Provider, Window: m.Window, WindowAssumed: m.WindowAssumed, WindowFrom: facts.WindowFrom, MaxOutput: m.MaxOutput,
-		Prices: pricesOf(m), Terms: termsText(&m.Billing), Caching: cachingText(m), Thinking: thinkingText(m), Origin: Origin(facts.Entry.Origin), API: facts.Reported.From,
+		Prices: pricesOf(m), Caching: cachingText(m), Thinking: thinkingText(m), Origin: Origin(facts.Entry.Origin), API: facts.Reported.From,
 	}
 	for _, c := range facts.Entry.Changes {
 		out.Changes = append(out.Changes, Change{c.Keys, Origin(c.Origin)})
@@ -148,23 +145,6 @@ func Describe(all *session.Sessions, name string, format furl.Format) Model {
 	}
 	out.Entry = catalogEntry(cmp.Or(out.ID, name), m)
 	return out
-}
-
-// termsText says how the terms of a request change its price.
-func termsText(b *furl.Billing) string {
-	var parts []string
-	for _, t := range []struct {
-		name    string
-		factors map[string]float64
-	}{{"speed ", b.Speed}, {"geography ", b.Geo}, {"tier ", b.Tier}} {
-		for _, term := range slices.Sorted(maps.Keys(t.factors)) {
-			parts = append(parts, fmt.Sprintf("%s%s ×%v", t.name, term, t.factors[term]))
-		}
-	}
-	for _, tool := range slices.Sorted(maps.Keys(b.Tools)) {
-		parts = append(parts, fmt.Sprintf("%s $%v for 1,000", tool, b.Tools[tool]))
-	}
-	return strings.Join(parts, ", ")
 }
 
 func pricesOf(m *furl.Model) (list []Prices) {

@@ -339,7 +339,7 @@ func expectTooltip(t *testing.T, tip string, results []replay.Result, request in
 	}
 	for _, r := range within(results, 0) {
 		p := r.Series[0].Points[request-1]
-		want := policyName(r.Policy) + " " + count(p.Tokens)
+		want := policyName(&r) + " " + count(p.Tokens)
 		if p.Freed > 0 {
 			want += " −" + count(p.Freed) + " mask"
 		}

@@ -58,7 +58,11 @@ func newHeadline(totals []replay.Result, subject int, fits bool, wish replay.Wis
 	}
 	if !fits && subject >= 0 {
 		r := &totals[subject]
-		h.Sentences = append(h.Sentences, fmt.Sprintf("The closest, %s, would have %s and kept %s visible.", clean(r.Policy, 40), changed(r), keptOf(r)))
+		who := "The closest, " + clean(r.Policy, 40)
+		if r.Edits > 0 && wish.Cost == 0 {
+			who = fmt.Sprintf("The one with the fewest blind edits (%s), %s", share(r.BlindEdits, r.Edits), clean(r.Policy, 40))
+		}
+		h.Sentences = append(h.Sentences, fmt.Sprintf("None is recommended. %s, would have %s and kept %s visible.", who, changed(r), keptOf(r)))
 	}
 	if subject >= 0 && everything >= 0 {
 		h.tiles(&totals[subject], &totals[everything])
@@ -118,7 +122,11 @@ func percentOf(share float64) string {
 func (h *headline) tiles(r, all *replay.Result) {
 	compared := func(s string) string { return s + " as recorded" }
 	if mine, recorded := r.Total(), all.Total(); mine != nil && recorded != nil {
-		h.Tiles = append(h.Tiles, tile{"Total cost", dollars(*mine), compared(dollars(*recorded))})
+		what := dollars(*recorded) + " " + all.Label()
+		if low, high := r.CostLow, r.CostHigh; low != nil && *high-*low >= 0.005 {
+			what = fmt.Sprintf("between %s and %s; %s", dollars(*low+r.OverflowCost), dollars(*high+r.OverflowCost), what)
+		}
+		h.Tiles = append(h.Tiles, tile{"Total cost", dollars(*mine), what})
 	}
 	if n := r.Unsent(); n < all.Unsent() {
 		h.Tiles = append(h.Tiles, tile{"Requests that fit", count(r.Requests - n), compared(count(all.Requests - all.Unsent()))})
@@ -132,5 +140,8 @@ func (h *headline) tiles(r, all *replay.Result) {
 	}
 	if r.QuotedLines > 0 {
 		h.Tiles = append(h.Tiles, tile{"Quoted lines still visible", share(r.QuotedLinesKept, r.QuotedLines), count(r.QuotedLinesKept) + " of " + count(r.QuotedLines)})
+	}
+	if r.Edits > 0 {
+		h.Tiles = append(h.Tiles, tile{"Blind edits", share(r.BlindEdits, r.Edits), count(r.BlindEdits) + " of " + count(r.Edits)})
 	}
 }

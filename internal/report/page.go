@@ -157,7 +157,7 @@ func (p *page) keys(results []replay.Result) map[string]key {
 			colorOf[base] = 1 + (len(colorOf)-1)%(colors-1)
 		}
 		color := colorOf[base]
-		k := key{Policy: policy, Name: policyName(policy), Index: len(keys), Color: color, Round: used[color], Shape: (color + 2*used[color]) % 5}
+		k := key{Policy: policy, Name: policyName(&results[i]), Index: len(keys), Color: color, Round: used[color], Shape: (color + 2*used[color]) % 5}
 		used[color]++
 		keys[policy] = k
 		p.Keys = append(p.Keys, k)
@@ -165,9 +165,9 @@ func (p *page) keys(results []replay.Result) map[string]key {
 	return keys
 }
 
-// policyName is the name of a policy on the page.
-func policyName(policy string) string {
-	return clean(replay.PolicyLabel(policy), 40)
+// policyName is the name of a result's policy on the page.
+func policyName(r *replay.Result) string {
+	return clean(r.Label(), 40)
 }
 
 // others are all policies except none.

@@ -139,8 +139,8 @@ func TestHeadline(t *testing.T) {
 		{"one that keeps all", []replay.Result{all, {Policy: "auto", Cost: x(6), CostShare: x(0.5), References: 100, ReferencesKept: 100}},
 			"auto would have cut the cost by 50% and kept all reused identifiers visible.", ""},
 		{"cheap but forgetful", []replay.Result{all, {Policy: "amnesia", Cost: x(2), CostShare: x(0.2), References: 100, ReferencesKept: 60}},
-			"No policy that costs less than as recorded keeps 95% of the identifiers and 75% of the quoted lines visible.",
-			"The closest, amnesia, would have cut the cost by 80% and kept 60.0% of the reused identifiers visible."},
+			"No policy that costs less than as recorded keeps 95% of the identifiers and 75% of the quoted lines visible, with at most 10% of the edits blind.",
+			"None is recommended. The closest, amnesia, would have cut the cost by 80% and kept 60.0% of the reused identifiers visible."},
 		{"nothing cheaper", []replay.Result{all, {Policy: "mask", Cost: x(12), CostShare: x(1.2)}}, "No policy would have cut the cost.", ""},
 		{"refused requests don't count as cheap", []replay.Result{all, {Policy: "broken", Cost: x(1), CostShare: x(0.1), InvalidRequests: 1}},
 			"No policy would have cut the cost.", ""},
@@ -481,7 +481,7 @@ func TestTuning(t *testing.T) {
 	}
 	after := text(elements(parse(t, render(t, rep)), "main", "")[0])
 	for _, want := range []string{
-		"Cheapest policy that keeps 96% of the identifiers and 75% of the quoted lines visible: clear-100k, 81% of the cost as recorded.",
+		"Cheapest policy that keeps 96% of the identifiers and 75% of the quoted lines visible, with at most 10% of the edits blind: clear-100k, 81% of the cost as recorded.",
 		"Only 150 of 200 random samples",
 		"clear-100k would have cut the cost by",
 	} {

@@ -15,6 +15,7 @@ type column struct {
 // measures are all measures of a result, the most important first.
 var measures = []column{
 	{"cost", "List price in US dollars of all requests: prompts, replies, the policy's own calls, and requests over the context window as if the provider had accepted them.", func(r *replay.Result) string { return cost(r.Total()) }},
+	{"between", "Where that cost is with a probability of 90%, if the prompt cache loses entries as often as in the recording.", interval},
 	{"× as recorded", "That cost compared with the recording. 0.80 is 20% less. Compares tokens where no price is known.", func(r *replay.Result) string { return ratio(r.CostShare) }},
 	{"identifiers still visible", "Identifiers from tool results or the user that the agent used again: the share that was still visible to it.", func(r *replay.Result) string { return share(r.ReferencesKept, r.References) }},
 	{"visible or recallable", "The same, plus identifiers that a search of the hidden text finds among its first five results.", func(r *replay.Result) string { return share(r.ReferencesKept+r.ReferencesRecallable, r.References) }},
@@ -58,6 +59,14 @@ func split(of func(*replay.CostSplit) float64) func(*replay.Result) string {
 		}
 		return dollars(of(&r.Split))
 	}
+}
+
+// interval writes the limits of a cost.
+func interval(r *replay.Result) string {
+	if r.CostLow == nil || *r.CostHigh-*r.CostLow < 0.005 {
+		return "–"
+	}
+	return dollars(*r.CostLow+r.OverflowCost) + " – " + dollars(*r.CostHigh+r.OverflowCost)
 }
 
 func cost(c *float64) string {

@@ -27,7 +27,7 @@ func readTerm(r *rawjson.Reader, key string, t *furl.Terms) bool {
 		s, ok := r.String()
 		switch {
 		case !ok || s == "":
-		case s == standard || s == "default" || s == global || s == notAvailable: // default: in old files of Claude Code
+		case s == standard || s == global || s == notAvailable:
 			*to = ""
 		default:
 			*to = s

@@ -189,9 +189,6 @@ func printModel(m *models.Model, w io.Writer) {
 		}
 		line(name, p.String())
 	}
-	if m.Terms != "" {
-		line("terms", m.Terms)
-	}
 	line("caching", m.Caching)
 	line("thinking", m.Thinking)
 	if m.Source != "" {

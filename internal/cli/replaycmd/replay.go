@@ -209,7 +209,7 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	case len(f.policies) == 0 && !f.tune.own(cmd): // the same as without --tune
 		wish.Among = set.Names()
 	}
-	rep.Wish = wish
+	rep.Choose(wish)
 	if f.tune.on {
 		rep.Tuning = replay.Tune(rep, wish)
 	}

@@ -92,21 +92,33 @@ func printResults(w io.Writer, results []replay.Result, wish replay.Wish) (dropp
 	for i := range results {
 		over = over || results[i].Unsent() > 0
 	}
-	columns := []cmdline.Column{cmdline.Text("policy"), cmdline.Number("cost"), cmdline.Number("% of\nrecorded"), cmdline.Number("over the\nwindow"), cmdline.Number("their\nprice"),
+	columns := []cmdline.Column{cmdline.Text("policy"), cmdline.Number("cost"), cmdline.Number("between"), cmdline.Number("% of\n" + against(results)), cmdline.Number("over the\nwindow"), cmdline.Number("their\nprice"),
 		cmdline.Number("identifiers\nstill visible"), cmdline.Number("quoted lines\nstill visible"), cmdline.Number("blind\nedits"), cmdline.Number("% with\nre-reads"),
 		cmdline.Number("repeated\ncalls"), cmdline.Number("cache\nbreaks"), cmdline.Text("")}
 	if len(sizes) > 1 {
 		columns = append([]cmdline.Column{cmdline.Text("window")}, columns...)
 	}
 	t := cmdline.NewTable(w, columns...)
+	idle := make(map[int][]string) // by window: policies that changed nothing
 	for i := range results {
 		r := &results[i]
+		if r.Policy != "none" && !r.Acted() {
+			idle[r.Window] = append(idle[r.Window], r.Label())
+			continue
+		}
 		arrow := ""
 		if best, fits := replay.Recommend(results, r.Window, wish); fits && best == i {
 			arrow = "←"
 		}
+		var unrecorded string // compactions that are not part of the recorded usage
+		cost, of := r.Total(), ratio(r.CostShare)
+		if r.Label() == "billed" && cost != nil && r.Unrecorded >= 0.005 {
+			billed := *cost - r.Unrecorded
+			cost, unrecorded = &billed, dollars(&r.Unrecorded)
+			of = ""
+		}
 		row := []string{
-			replay.PolicyLabel(r.Policy), dollars(r.Total()), ratio(r.CostShare), requestsOver(r.Unsent()), priceOver(r),
+			r.Label(), dollars(cost), between(r), of, requestsOver(r.Unsent()), priceOver(r),
 			share(r.ReferencesKept, r.References), share(r.QuotedLinesKept, r.QuotedLines),
 			share(r.BlindEdits, r.Edits), ratio(r.PenalisedShare), fmt.Sprint(r.Refetches), numbers.Thousands(r.CacheBreaks), arrow,
 		}
@@ -114,6 +126,12 @@ func printResults(w io.Writer, results []replay.Result, wish replay.Wish) (dropp
 			row = append([]string{window(r.Window)}, row...)
 		}
 		t.Add(row...)
+		if unrecorded != "" {
+			extra := make([]string, len(row))
+			at := min(1, len(sizes)-1) // after the window, if there are several
+			extra[at], extra[at+1], extra[at+3] = "+ compactions", unrecorded, ratio(r.CostShare)
+			t.Add(extra...)
+		}
 	}
 	if !over {
 		t.Drop("over the window")
@@ -128,7 +146,48 @@ func printResults(w io.Writer, results []replay.Result, wish replay.Wish) (dropp
 		}
 	}
 	t.Print()
+	for _, size := range sizes {
+		printIdle(w, idle[size], size, len(sizes) > 1)
+	}
 	return dropped
+}
+
+// printIdle names the policies that changed no request.
+func printIdle(w io.Writer, policies []string, size int, named bool) {
+	if len(policies) == 0 {
+		return
+	}
+	where := ""
+	if named {
+		where = " with a window of " + window(size)
+	}
+	text := fmt.Sprintf("No request would have been changed%s by %s.", where, strings.Join(policies, ", "))
+	cmdline.PrintWrapped(w, text, cmdline.Width(w))
+}
+
+// against is what costs are compared with.
+func against(results []replay.Result) string {
+	for i := range results {
+		if results[i].Label() == "billed" {
+			return "billed"
+		}
+	}
+	return "recorded"
+}
+
+// between is the interval of a cost, "–" if it is known.
+func between(r *replay.Result) string {
+	if r.CostLow == nil || *r.CostHigh-*r.CostLow < 0.005 {
+		return "–"
+	}
+	low, high := *r.CostLow+r.OverflowCost, *r.CostHigh+r.OverflowCost
+	if high >= 100 {
+		return fmt.Sprintf("$%.0f–%.0f", low, high)
+	}
+	if high >= 10 {
+		return fmt.Sprintf("$%.1f–%.1f", low, high)
+	}
+	return fmt.Sprintf("$%.2f–%.2f", low, high)
 }
 
 // requestsOver is a number of requests over the window; none are a dash.
@@ -163,7 +222,8 @@ func windowsOf(results []replay.Result) []int {
 
 // legend explains the columns, two on a line.
 var legend = [][]string{
-	{"cost: list price of all requests and replies, including the policy's own model calls.", "% of recorded: that cost as a share of the cost as recorded."},
+	{"billed: the recorded usage at list prices.", "+ compactions: what the agent's own compactions cost, estimated, because it does not record that; all other rows include it.", "as recorded: simulated, because no usage was recorded.", "cost: all requests and replies, including the policy's own model calls.",
+		"between: where the cost is with a probability of 90%, if the prompt cache loses entries as often as it did.", "% of billed: that cost as a share of what was billed.", "% of recorded: that cost as a share of the cost as recorded."},
 	{"over the window: requests that the provider refuses as too long; the cost includes them, so that all rows pay for the same requests.", "their price: what they would cost."},
 	{"identifiers still visible: identifiers that the agent used again and could still see.", "quoted lines still visible: the same for whole lines, as in edits."},
 	{"blind edits: the share of edits that replace text which was no longer visible.", "% with re-reads: % of recorded if each blind edit also pays for reading that text again."},
@@ -215,7 +275,7 @@ func compactionCost(totals []replay.Result) []string {
 	var less []string
 	for i := range totals {
 		if r := &totals[i]; r.Split.Compactions < most-1e-9 {
-			if name := replay.PolicyLabel(r.Policy); !slices.Contains(less, name) {
+			if name := r.Label(); !slices.Contains(less, name) {
 				less = append(less, name)
 			}
 		}
@@ -239,6 +299,14 @@ func printLegend(w io.Writer, rep *replay.Report, narrow []string, color bool) {
 	dropped := narrow
 	if !slices.ContainsFunc(rep.Totals, func(r replay.Result) bool { return r.Unsent() > 0 }) {
 		dropped = append(slices.Clip(narrow), "over the window", "their price")
+	}
+	if against(rep.Totals) == "billed" {
+		dropped = append(slices.Clip(dropped), "as recorded", "% of recorded")
+	} else {
+		dropped = append(slices.Clip(dropped), "billed", "% of billed")
+	}
+	if !slices.ContainsFunc(rep.Totals, func(r replay.Result) bool { return r.Label() == "billed" && r.Unrecorded >= 0.005 }) {
+		dropped = append(slices.Clip(dropped), "+ compactions")
 	}
 	var lines []string
 	for _, both := range legend {
@@ -267,7 +335,7 @@ func printLegend(w io.Writer, rep *replay.Report, narrow []string, color bool) {
 	}
 	for i := range rep.Totals {
 		if r := &rep.Totals[i]; r.InvalidRequests > 0 {
-			fmt.Fprintf(w, "%s: the provider would have refused %s: %s\n", replay.PolicyLabel(r.Policy), numbers.Count(r.InvalidRequests, "request"), cmdline.Printable(r.FirstRefusal))
+			fmt.Fprintf(w, "%s: the provider would have refused %s: %s\n", r.Label(), numbers.Count(r.InvalidRequests, "request"), cmdline.Printable(r.FirstRefusal))
 		}
 	}
 }
@@ -365,15 +433,24 @@ func recommend(w io.Writer, rep *replay.Report, size int, where string, wish rep
 		printVariant(w, rep)
 		return r
 	}
-	cmdline.PrintWrapped(w, fmt.Sprintf("No %s that costs less than as recorded %s.", kind, wish), cols)
-	cmdline.PrintWrapped(w, fmt.Sprintf("The closest is %s: %s of the cost as recorded; it keeps %s of the identifiers and %s of the quoted lines visible.",
-		r.Policy, ratio(r.CostShare), share(r.ReferencesKept, r.References), share(r.QuotedLinesKept, r.QuotedLines)), cols)
+	cmdline.PrintWrapped(w, fmt.Sprintf("No %s that costs less than as recorded %s: none is recommended.", kind, wish), cols)
+	cmdline.PrintWrapped(w, closest(r, wish), cols)
 	printVariant(w, rep)
-	if over == 0 { // sending everything works, too
-		printSee(w, rep, r)
-		return nil
+	printSee(w, rep, r)
+	return nil
+}
+
+// closest describes the policy that comes closest to a goal.
+func closest(r *replay.Result, wish replay.Wish) string {
+	what, blind := "The closest", ""
+	if r.Edits > 0 {
+		blind = fmt.Sprintf("%s of the edits are blind, and ", share(r.BlindEdits, r.Edits))
+		if wish.Cost == 0 {
+			what = "The one with the fewest blind edits"
+		}
 	}
-	return r
+	return fmt.Sprintf("%s is %s: %s of the cost as recorded; %sit keeps %s of the identifiers and %s of the quoted lines visible.",
+		what, r.Policy, ratio(r.CostShare), blind, share(r.ReferencesKept, r.References), share(r.QuotedLinesKept, r.QuotedLines))
 }
 
 // printVariant names a variant that does better than the presets, if all were tried.

@@ -25,16 +25,16 @@ func TestAdvice(t *testing.T) {
 		want   string
 	}{
 		{"a good one", []replay.Result{none, over, result("lossy", 0.5, 80, 0), result("good", 0.7, 96, 0)},
-			"\nCheapest policy that keeps 95% of the identifiers and 75% of the quoted lines visible: good, 70% of the cost as recorded.\n\n" + strings.Join(use, "")},
+			"\nCheapest policy that keeps 95% of the identifiers and 75% of the quoted lines visible, with at most 10% of the edits blind: good, 70% of the cost as recorded.\n\n" + strings.Join(use, "")},
 		{"only lossy ones", []replay.Result{none, over, result("lossy", 0.5, 80, 0), result("worse", 0.6, 70, 0)},
-			"\nNo policy that costs less than as recorded keeps 95% of the identifiers and 75% of the quoted lines visible.\n" +
+			"\nNo policy that costs less than as recorded keeps 95% of the identifiers and 75% of the quoted lines visible, with at most 10% of the edits blind: none is recommended.\n" +
 				"The closest is lossy: 50% of the cost as recorded; it keeps 80.0% of the identifiers and – of the quoted lines visible.\n"},
 		{"none cheaper", []replay.Result{none, over, result("dear", 1.2, 100, 0)},
-			"\nNo policy that costs less than as recorded keeps 95% of the identifiers and 75% of the quoted lines visible.\n"},
+			"\nNo policy that costs less than as recorded keeps 95% of the identifiers and 75% of the quoted lines visible, with at most 10% of the edits blind.\n"},
 		{"the recording does not fit", []replay.Result{result("none", 1, 100, 2), result("good", 1.2, 90, 0)},
 			"\nAs recorded, 2 of 3 requests do not fit the window.\n" +
-				"No policy that costs less than as recorded keeps 95% of the identifiers and 75% of the quoted lines visible.\n" +
-				"The closest is good: 120% of the cost as recorded; it keeps 90.0% of the identifiers and – of the quoted lines visible.\n\n" + strings.Join(use, "")},
+				"No policy that costs less than as recorded keeps 95% of the identifiers and 75% of the quoted lines visible, with at most 10% of the edits blind: none is recommended.\n" +
+				"The closest is good: 120% of the cost as recorded; it keeps 90.0% of the identifiers and – of the quoted lines visible.\n"},
 	} {
 		var b strings.Builder
 		f := &replayFlags{config: "furl.yaml"}

@@ -23,26 +23,27 @@ type tuneFlags struct {
 	on    bool
 	write bool
 	// Percentages.
-	identifiers, lines, cost float64
+	identifiers, lines, blind, cost float64
 }
 
 func (f *tuneFlags) add(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.on, "tune", false, "choose the policy that fits these recordings best, among all presets and variants")
 	fl.BoolVar(&f.write, "write", false, "with --tune: set the policy in the configuration file")
-	fl.Float64Var(&f.identifiers, "keep-identifiers", 95, "with --tune: least `percentage` of identifiers still visible")
-	fl.Float64Var(&f.lines, "keep-lines", 75, "with --tune: least `percentage` of quoted lines still visible")
+	fl.Float64Var(&f.identifiers, "keep-identifiers", 95, "recommend only policies that keep this `percentage` of the identifiers visible")
+	fl.Float64Var(&f.lines, "keep-lines", 75, "recommend only policies that keep this `percentage` of the quoted lines visible")
+	fl.Float64Var(&f.blind, "max-blind", 10, "recommend only policies with at most this `percentage` of blind edits: those that replace text which was no longer visible")
 	fl.Float64Var(&f.cost, "spend", 0, "with --tune: keep as many lines visible as this `percentage` of the recorded cost allows")
 }
 
 // goal returns the goal that the flags set. Without one, it is that of a plain
 // replay: a preset.
 func (f *tuneFlags) goal(cmd *cobra.Command) (replay.Wish, error) {
-	for _, name := range []string{"write", "keep-identifiers", "keep-lines", "spend"} {
+	for _, name := range []string{"write", "spend"} {
 		if cmd.Flags().Changed(name) && !f.on {
 			return replay.Wish{}, cmdline.BadUsage("--%s requires --tune", name)
 		}
 	}
-	for name, v := range map[string]float64{"keep-identifiers": f.identifiers, "keep-lines": f.lines, "spend": f.cost} {
+	for name, v := range map[string]float64{"keep-identifiers": f.identifiers, "keep-lines": f.lines, "max-blind": f.blind, "spend": f.cost} {
 		if !(v >= 0 && v <= 100) { // NaN is not
 			return replay.Wish{}, cmdline.BadUsage("invalid --%s %g: expected a percentage from 0 to 100", name, v)
 		}
@@ -52,13 +53,13 @@ func (f *tuneFlags) goal(cmd *cobra.Command) (replay.Wish, error) {
 	}
 	// A zero in a Wish means its default, not a share of zero.
 	const any = 1e-12
-	return replay.Wish{Names: max(f.identifiers/100, any), Lines: max(f.lines/100, any), Cost: f.cost / 100}, nil
+	return replay.Wish{Names: max(f.identifiers/100, any), Lines: max(f.lines/100, any), Blind: max(f.blind/100, any), Cost: f.cost / 100}, nil
 }
 
 // own reports whether a flag sets a goal.
 func (f *tuneFlags) own(cmd *cobra.Command) bool {
 	fl := cmd.Flags()
-	return fl.Changed("keep-identifiers") || fl.Changed("keep-lines") || fl.Changed("spend")
+	return fl.Changed("keep-identifiers") || fl.Changed("keep-lines") || fl.Changed("max-blind") || fl.Changed("spend")
 }
 
 // tunable returns the policies that a tuning tries if none is named.
@@ -76,7 +77,7 @@ func printTuning(w io.Writer, t *replay.Tuning) {
 	fmt.Fprintln(w)
 	cmdline.PrintWrapped(w, fmt.Sprintf("The best of %s: no other is cheaper and keeps as much visible.", numbers.Count(len(t.Settings), "tried setting")), cols)
 	fmt.Fprintln(w)
-	tab := cmdline.NewTable(w, cmdline.Text("setting"), cmdline.Number("% of\nrecorded"), cmdline.Number("identifiers\nstill visible"), cmdline.Number("quoted lines\nstill visible"), cmdline.Text(""))
+	tab := cmdline.NewTable(w, cmdline.Text("setting"), cmdline.Number("% of\nrecorded"), cmdline.Number("identifiers\nstill visible"), cmdline.Number("quoted lines\nstill visible"), cmdline.Number("blind\nedits"), cmdline.Text(""))
 	marks := frontMarks(t)
 	for i := range t.Settings {
 		s := &t.Settings[i]
@@ -87,7 +88,7 @@ func printTuning(w io.Writer, t *replay.Tuning) {
 		if s.Policy == t.Chosen {
 			chosen = "← chosen"
 		}
-		tab.Add(strings.TrimSpace(marks[s.Policy]+" "+replay.PolicyLabel(s.Policy)), percent(s.Cost), tenths(s.Names), tenths(s.Lines), chosen)
+		tab.Add(strings.TrimSpace(marks[s.Policy]+" "+replay.PolicyLabel(s.Policy)), percent(s.Cost), tenths(s.Names), tenths(s.Lines), tenths(s.Blind), chosen)
 	}
 	tab.Print()
 	fmt.Fprintln(w)
@@ -189,7 +190,7 @@ func (f *replayFlags) keep(w io.Writer, t *replay.Tuning, variant string) error 
 	case variant != "":
 		return fmt.Errorf("nothing was written: no preset reaches the goal; the variant %s does: choose it with --policy %s", variant, variant)
 	default:
-		return errors.New("nothing was written: no setting fits; change --keep-identifiers, --keep-lines or --spend")
+		return errors.New("nothing was written: no setting fits; change --keep-identifiers, --keep-lines, --max-blind or --spend")
 	}
 	file := f.config
 	if file == "" {
