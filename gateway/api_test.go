@@ -147,6 +147,23 @@ func TestAPI(t *testing.T) {
 	}
 }
 
+// A second reduction in a row does nothing.
+func TestAPIReduceTwice(t *testing.T) {
+	st, id := looped(t, nil)
+	path := "/sessions/" + id
+	if status, out := st.ask(t, "POST", path+"/reduce", `{"policy":"sliding-window"}`); status != 200 || len(out["planned"].([]any)) != 1 {
+		t.Fatalf("reduce: %d %v", status, out)
+	}
+	_, before := st.ask(t, "GET", path+"/records", "")
+	status, out := st.ask(t, "POST", path+"/reduce", `{"policy":"sliding-window"}`)
+	if reason, _ := out["reason"].(string); status != 200 || len(out["planned"].([]any)) != 0 || !strings.Contains(reason, "nothing more to hide") {
+		t.Errorf("the second reduction: %d %v", status, out)
+	}
+	if _, after := st.ask(t, "GET", path+"/records", ""); len(after["records"].([]any)) != len(before["records"].([]any)) {
+		t.Error("the second reduction has added records")
+	}
+}
+
 func TestAPIErrors(t *testing.T) {
 	st, id := looped(t, nil)
 	for _, c := range []struct {

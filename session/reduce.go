@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/open"
@@ -60,11 +61,13 @@ func reduction(ctx context.Context, c *open.Change, o ReduceOptions) (*Reduction
 		return nil, err
 	}
 	b, view, _ := c.BudgetFor(open.Prompt{Model: cmp.Or(o.Model, c.Meta().Model), Preamble: o.Preamble, Digest: open.PreambleDigest(o.Preamble), Force: o.Stage == nil})
-	plan, err := p.Plan(ctx, c.Log().State(), b)
-	if err != nil {
+	state := c.Log().State()
+	var plan *furl.Plan
+	if o.Stage == nil && appliedBefore(ctx, c, o.Policy, view, b) {
+		plan = &furl.Plan{Before: b.Size, After: b.Size, View: view, Reason: nothingMore}
+	} else if plan, err = p.Plan(ctx, state, b); err != nil {
 		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
 	}
-	state := c.Log().State()
 	outcome, err := policy.OutcomeOf(p, state, &b, plan)
 	if err != nil {
 		return nil, err
@@ -86,6 +89,48 @@ func reduction(ctx context.Context, c *open.Change, o ReduceOptions) (*Reduction
 	}
 	out.Price = policy.PriceOf(view, state.View(b.Model), b)
 	return out, nil
+}
+
+// nothingMore is the reason why a policy that was just applied hides nothing.
+const nothingMore = "there is nothing more to hide since it was last applied"
+
+// maxApplied is the largest number of reductions of one plan that appliedBefore finds.
+const maxApplied = 8
+
+// appliedBefore reports whether the newest records are the reductions of a person that the
+// policy plans without them. Some policies, such as sliding-window, would hide more of the
+// same messages each time they are applied. No model is asked.
+func appliedBefore(ctx context.Context, c *open.Change, name string, view *furl.View, b furl.Budget) bool {
+	set := c.PolicySettings()
+	set.Summarizer = nil
+	p, err := c.Options().Policies.Policy(cmp.Or(name, c.PolicyName()), set)
+	if err != nil {
+		return false // the session has an unknown policy, and uses the default
+	}
+	path := c.Log().Path(c.Log().Head())
+	for n := 1; n <= min(maxApplied, len(path)); n++ {
+		done := path[len(path)-n:]
+		if _, ok := done[0].Body.(*furl.Reduction); !ok || done[0].By != furl.Person {
+			return false
+		}
+		st := new(furl.State)
+		for _, r := range path[:len(path)-n] {
+			if st.Apply(r) != nil {
+				return false // cannot happen: the log has folded it
+			}
+		}
+		plan, err := p.Plan(ctx, st, b.After(view, st.View(b.Model)))
+		if err == nil && slices.EqualFunc(plan.Reductions, done, samePlan) {
+			return true
+		}
+	}
+	return false
+}
+
+// samePlan reports whether a planned reduction covers the same as a recorded one.
+func samePlan(planned *furl.Reduction, r furl.Record) bool {
+	red := r.Body.(*furl.Reduction)
+	return planned.Stage == red.Stage && slices.EqualFunc(planned.Items, red.Items, func(a, b furl.Item) bool { return slices.Equal(a.Spans, b.Spans) })
 }
 
 // planner returns the policy that the options ask for.

@@ -249,6 +249,13 @@ func TestActReduce(t *testing.T) {
 	if !a.shows(3) {
 		t.Error("the undo shows nothing")
 	}
+	a.done("reduce", "policy", "sliding-window")
+	records := a.s.Info().Records
+	has(t, a.ask("reduce?policy=sliding-window"), "nothing more to hide")
+	a.refused("nothing more to hide", "reduce", "policy", "sliding-window")
+	if now := a.s.Info().Records; now != records {
+		t.Errorf("the second reduction in a row has added %d records", now-records)
+	}
 }
 
 // written is a summarizer that needs no model.
