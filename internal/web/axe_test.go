@@ -56,6 +56,7 @@ func TestBrowserAccessible(t *testing.T) {
 		{"sessions with a text", url + "/?q=test", `!!document.querySelector('.found .hit')`},
 		{"cost", page + "/money", `!!document.querySelector('.chart')`},
 		{"savings", url + "/furl/money", `!!document.querySelector('h1')`},
+		{"usage", url + "/furl/usage?by=session&since=all", `!!document.querySelector('h1')`},
 		{"recall", page + "/recall?q=test", `!!document.querySelector('h1')`},
 		{"session", page, `!!document.querySelector('.row')`},
 		{"marker", page + "?at=" + lastReduction(s), `!!document.querySelector('#inspector .figures')`},

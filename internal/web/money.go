@@ -60,7 +60,7 @@ func (p *Page) money(v *visit) error {
 	for i, l := range data.SavingsReport.Lines[:len(data.SavingsReport.Lines)-data.More] {
 		data.Lines = append(data.Lines, moneyLine{l, i == 0 || l.Day != data.SavingsReport.Lines[i-1].Day})
 	}
-	data.Days = newDayChart(data.SavingsReport.Lines)
+	data.Days = newDayChart(data.SavingsReport.Lines, false)
 	v.render(http.StatusOK, "money.tmpl", data)
 	return nil
 }

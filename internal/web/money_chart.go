@@ -21,6 +21,7 @@ const (
 // known, it is of tokens.
 type dayChart struct {
 	Dollars bool
+	Alone   bool // only what was recorded is drawn
 	Largest string
 	Bars    []dayBar
 	// First and Last are the first and the last day; Unit is what a bar stands for.
@@ -40,12 +41,13 @@ type dayBar struct {
 // month.
 const maxBars = 92
 
-// newDayChart returns the chart of the lines of a report, nil if there is nothing to draw.
-func newDayChart(lines []storage.SavingsLine) *dayChart {
+// newDayChart returns the chart of the lines of a report, nil if there is nothing to draw. alone: only of what was
+// recorded.
+func newDayChart(lines []storage.SavingsLine, alone bool) *dayChart {
 	if len(lines) == 0 {
 		return nil
 	}
-	c := &dayChart{}
+	c := &dayChart{Alone: alone}
 	for i := range lines {
 		c.Dollars = c.Dollars || lines[i].CostWithout > 0
 	}
@@ -64,12 +66,25 @@ func newDayChart(lines []storage.SavingsLine) *dayChart {
 			if c.Dollars {
 				bar.with, bar.without = s.Spent(), s.CostWithout
 			}
-			bar.Words = fmt.Sprintf("%s%s: %s, %s", unit.prefix, bar.Day, pluralOf(s.Requests, "request"), compared{s.Savings}.Words())
+			words := compared{s.Savings}.Words()
+			if alone {
+				words = aloneWords(&s.Savings)
+			}
+			bar.Words = fmt.Sprintf("%s%s: %s, %s", unit.prefix, bar.Day, pluralOf(s.Requests, "request"), words)
 		}
 		c.Bars = append(c.Bars, bar)
 	}
 	c.place()
 	return c
+}
+
+// aloneWords say what was sent and what it has cost.
+func aloneWords(s *storage.Savings) string {
+	text := thousands(s.TokensSent()) + " tokens in"
+	if s.Cost > 0 {
+		text += "; list price " + dollars(s.Cost)
+	}
+	return text
 }
 
 // place computes the rectangles.

@@ -65,7 +65,7 @@ func TestTenants(t *testing.T) {
 	for range 2 { // without and with caches
 		for i, name := range names {
 			own, other := all.For(furl.Tenant(name)), names[1-i]
-			paths := []string{"/", "/furl/sessions", "/furl/money", "/furl/search?q=secret"}
+			paths := []string{"/", "/furl/sessions", "/furl/money", "/furl/usage?by=session&since=all", "/furl/search?q=secret"}
 			for _, rest := range fragments {
 				paths = append(paths, "/furl/sessions/same"+rest)
 			}

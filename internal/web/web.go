@@ -76,6 +76,7 @@ func (p *Page) routes() {
 	p.page("GET /furl/latest", p.latest)
 	p.page("GET /furl/search", p.searchAll)
 	p.page("GET /furl/money", p.money)
+	p.page("GET /furl/usage", p.usage)
 	p.page("GET /furl/sessions/{id}/spark", p.spark)
 	p.session("GET /furl/sessions/{id}/hidden", p.showHidden)
 	p.session("GET /furl/sessions/{id}/recall", p.recall)
