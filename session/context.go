@@ -44,8 +44,13 @@ type Usage struct {
 	Percentage   float64 `json:"percentage"`
 	// Parts add up to Size; with the free part they add up to Limit.
 	Parts []Part `json:"parts"`
-	// Hidden is the size of the hidden blocks of the path.
-	Hidden int `json:"hidden_tokens"`
+	// Recorded is the size of the path's messages as they were recorded. Hidden is how
+	// much of it the model does not see, Visible the rest: of a block that is shown
+	// shorter, what was cut is hidden. Instructions, tools, summaries and markers are
+	// part of Size only.
+	Recorded int `json:"recorded_tokens"`
+	Visible  int `json:"visible_tokens"`
+	Hidden   int `json:"hidden_tokens"`
 	// Messages is the number of messages on the path, Shown the number in the
 	// view.
 	Messages int `json:"messages"`
@@ -74,7 +79,9 @@ func usageOf(c *open.Change, model string, preamble []furl.Block) Usage {
 	sum.fixed(preamble, tools)
 	sum.view(v)
 	u.Parts = sum.list(b)
-	u.Hidden = account.HiddenOriginals(st, v, &b)
+	hidden, recorded := account.Hidden(st, v)
+	u.Hidden, u.Recorded = b.Of(hidden, 0), b.Of(recorded, 0)
+	u.Visible = u.Recorded - u.Hidden
 	if u.Limit > 0 {
 		u.Percentage = math.Round(float64(u.Size)*1000/float64(u.Limit)) / 10
 	}

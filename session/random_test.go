@@ -30,6 +30,7 @@ func TestSessionIsALog(t *testing.T) {
 			"user":    m.user,
 			"step":    m.step,
 			"reduce":  m.reduce,
+			"policy":  m.policy,
 			"lift":    m.lift,
 			"open":    m.open,
 			"hold":    m.hold,
@@ -127,6 +128,47 @@ func (m *twin) reduce(rt *rapid.T) {
 	}
 }
 
+// policy applies a policy, and again: the second time nothing is hidden.
+func (m *twin) policy(rt *rapid.T) {
+	s := m.session(rt)
+	o := session.ReduceOptions{Policy: rapid.SampledFrom(m.procs[0].Options().Policies.Names()).Draw(rt, "policy")}
+	got, err := s.Reduce(context.Background(), o)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	for _, p := range got.Planned {
+		m.both(furl.Person, s.Records(p.Record - 1)[0].Body)
+	}
+	if again, err := s.Reduce(context.Background(), o); err != nil || len(again.Planned) > 0 {
+		rt.Fatalf("%s has made %+v, and then %+v, %v", o.Policy, got, again, err)
+	}
+}
+
+// addsUp checks that what is visible and what is hidden are what is recorded, block by block.
+func (m *twin) addsUp(rt *rapid.T, s *session.Session) {
+	st, v := m.log.State(), s.View("m")
+	shown := make(map[furl.Pos]int)
+	for i := range v.Messages {
+		for j := range v.Messages[i].Blocks {
+			if sb := &v.Messages[i].Blocks[j]; v.Messages[i].Index >= 0 {
+				shown[sb.Pos] = min(sb.Tokens, sb.Block.Tokens)
+			}
+		}
+	}
+	recorded, visible := 0, 0
+	for i := range st.Len() {
+		seq, msg := st.Message(i)
+		for j := range msg.Blocks {
+			recorded += msg.Blocks[j].Tokens
+			visible += shown[furl.Pos{Msg: seq, Block: j}]
+		}
+	}
+	u := s.Context("m")
+	if u.Visible+u.Hidden != u.Recorded || u.Recorded != recorded || u.Visible != visible {
+		rt.Fatalf("%d visible and %d hidden of %d; want %d of %d", u.Visible, u.Hidden, u.Recorded, visible, recorded)
+	}
+}
+
 func (m *twin) lift(rt *rapid.T) {
 	seq := furl.Seq(rapid.IntRange(1, m.log.Len()).Draw(rt, "reduction"))
 	_, err := m.session(rt).Restore(context.Background(), session.RestoreOptions{Reduction: seq})
@@ -176,6 +218,7 @@ func (m *twin) check(rt *rapid.T) {
 	if len(got) != len(want) || s.Head() != m.log.Head() {
 		rt.Fatalf("%d records and head %d, want %d and %d", len(got), s.Head(), len(want), m.log.Head())
 	}
+	m.addsUp(rt, s)
 	for i := range got {
 		h1, b1, err1 := record.Encode(got[i])
 		h2, b2, err2 := record.Encode(want[i])

@@ -131,7 +131,7 @@ func (s *Server) status(ctx context.Context, req *mcp.CallToolRequest, in status
 	}
 	fmt.Fprintf(&b, ".\n%d messages, %d shown to the model.", u.Messages, u.Shown)
 	if u.Hidden > 0 {
-		fmt.Fprintf(&b, " About %d tokens are hidden; a search finds them.", u.Hidden)
+		fmt.Fprintf(&b, " Of about %d recorded tokens, %d are hidden; a search finds them.", u.Recorded, u.Hidden)
 	}
 	b.WriteString("\n")
 	for _, p := range u.Parts {

@@ -305,7 +305,8 @@ func (c *Change) Observe(ctx context.Context, sent *policy.Fit, bodies Bodies, r
 	sent.Account = c.account(sent, reply)
 	hidden := 0
 	if sent.View != nil && account.HasReductions(c.log.State()) {
-		hidden = account.HiddenOriginals(c.log.State(), sent.View, &sent.Budget)
+		hidden, _ = account.Hidden(c.log.State(), sent.View)
+		hidden = sent.Budget.Of(hidden, 0)
 	}
 	if err := c.recordExchange(ctx, sent, bodies, reply); err != nil {
 		return false, err

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/account"
 	"github.com/furlhq/furl/session"
 )
 
@@ -28,8 +29,8 @@ type contextPicture struct {
 	// By is the reduction that hides a run, or whose text a run is; 0 for none. A hidden
 	// run without a reduction is thinking that the provider drops.
 	By []furl.Seq `json:"by"`
-	// Hidden is 1 for runs that the model does not see; their tokens are those of the
-	// originals.
+	// Hidden is 1 for runs that the model does not see. Their tokens are how much of the
+	// originals is not visible.
 	Hidden []int `json:"hidden"`
 
 	record furl.Seq // of the previous run
@@ -65,8 +66,8 @@ func (p *Page) picture(v *visit) error {
 	})
 }
 
-// picture returns the context. hidden is the original size of what reductions hide, to
-// which the hidden runs add up.
+// picture returns the context. hidden is the size of what reductions hide, to which the
+// hidden runs add up.
 func (m *moment) picture(s *session.Session, hidden int) *contextPicture {
 	now := s.Composition(m.name)
 	size, scale := now.Size, now.Scale
@@ -110,17 +111,17 @@ func (m *moment) blocks(c *contextPicture, scale session.Scale, size, hiddenSize
 		c.add(run{kind: k, tokens: tokens, pos: sb.Pos, by: by})
 	}
 	perHidden := scale.PerToken
-	if counted := m.hiddenTokens(); counted > 0 {
+	if counted, _ := account.Hidden(m.state, m.view); counted > 0 {
 		perHidden = float64(hiddenSize) / float64(counted)
 	}
 	away, taken := 0.0, 0
-	hidden := func(msg *furl.Message, pos furl.Pos) {
+	hidden := func(msg *furl.Message, pos furl.Pos, shown *furl.ShownBlock) {
 		b, by := &msg.Blocks[pos.Block], m.state.ShownBy(pos)
 		if by == 0 { // the provider drops it, and the size of what is hidden leaves it out
 			c.add(run{kindOf(msg, b), int(math.Round(float64(b.Tokens) * perHidden)), pos, 0, true})
 			return
 		}
-		away += float64(b.Tokens) * perHidden
+		away += float64(account.HiddenOf(m.state, pos, b, shown)) * perHidden
 		tokens := int(math.Round(away)) - taken
 		taken += tokens
 		c.add(run{kindOf(msg, b), tokens, pos, by, true})
@@ -130,7 +131,7 @@ func (m *moment) blocks(c *contextPicture, scale session.Scale, size, hiddenSize
 		for ; next < index; next++ {
 			seq, msg := m.state.Message(next)
 			for j := range msg.Blocks {
-				hidden(msg, furl.Pos{Msg: seq, Block: j})
+				hidden(msg, furl.Pos{Msg: seq, Block: j}, nil)
 			}
 		}
 	}
@@ -148,7 +149,7 @@ func (m *moment) blocks(c *contextPicture, scale session.Scale, size, hiddenSize
 		for j := range sh.Msg.Blocks {
 			pos := furl.Pos{Msg: sh.Seq, Block: j}
 			if at == len(sh.Blocks) || sh.Blocks[at].Pos != pos {
-				hidden(sh.Msg, pos)
+				hidden(sh.Msg, pos, nil)
 				continue
 			}
 			sb := &sh.Blocks[at]
@@ -156,28 +157,15 @@ func (m *moment) blocks(c *contextPicture, scale session.Scale, size, hiddenSize
 			switch {
 			case sb.By != 0:
 				visible(kindPlaceholder, sb, sb.By)
-				hidden(sh.Msg, pos)
+				hidden(sh.Msg, pos, sb)
 			case sb.Tokens == 0 && sb.Block.Tokens > 0: // the provider drops it
-				hidden(sh.Msg, pos)
+				hidden(sh.Msg, pos, nil)
 			default:
 				visible(kindOf(sh.Msg, sb.Block), sb, 0)
 			}
 		}
 	}
 	hideTo(m.state.Len())
-}
-
-// hiddenTokens returns the counted tokens of the blocks that reductions hide.
-func (m *moment) hiddenTokens() (n int) {
-	for i := range m.state.Len() {
-		seq, msg := m.state.Message(i)
-		for j := range msg.Blocks {
-			if m.state.ShownBy(furl.Pos{Msg: seq, Block: j}) != 0 {
-				n += msg.Blocks[j].Tokens
-			}
-		}
-	}
-	return n
 }
 
 // items is 1 for a block that counts as an item of a prompt; see session.Scale.

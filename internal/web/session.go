@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/account"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 )
@@ -71,7 +72,9 @@ func (v *visit) usage(m *moment) session.Usage {
 	if q == nil {
 		return u
 	}
-	u.Size, u.Limit, u.Hidden, u.Percentage = q.Size, q.Window, q.Scale.Of(m.hiddenTokens(), 0), 0
+	hidden, recorded := account.Hidden(m.state, m.view)
+	u.Size, u.Limit, u.Hidden, u.Recorded, u.Percentage = q.Size, q.Window, q.Scale.Of(hidden, 0), q.Scale.Of(recorded, 0), 0
+	u.Visible = u.Recorded - u.Hidden
 	if u.Limit > 0 {
 		u.Percentage = 100 * float64(u.Size) / float64(u.Limit)
 	}

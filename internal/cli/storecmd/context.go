@@ -96,7 +96,7 @@ func printContext(w io.Writer, name string, u session.Usage, messages int) {
 	t.Print()
 	tail := countMessages(messages, u.Messages) + fmt.Sprintf(", %s shown to the model.", numbers.Thousands(u.Shown))
 	if u.Hidden > 0 {
-		tail += fmt.Sprintf(" About %s tokens are hidden and can be restored.", numbers.Thousands(u.Hidden))
+		tail += fmt.Sprintf(" Of about %s recorded tokens, %s are hidden and can be restored.", numbers.Thousands(u.Recorded), numbers.Thousands(u.Hidden))
 	}
 	fmt.Fprintln(w)
 	cmdline.PrintWrapped(w, tail, cmdline.Width(w))

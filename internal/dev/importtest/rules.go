@@ -84,7 +84,7 @@ var rules = map[string]rule{
 
 	// Surfaces. Only internal/cli, its folder and cmd name a store.
 	"internal/report":    {imports: []string{".", "replay", "internal/look", "internal/uplot"}, offline: true},
-	"internal/web":       {imports: append(surface, "internal/billed", "internal/tally", "internal/membudget", "internal/numbers", "internal/agents", "internal/chat", "internal/highlight", "internal/htmx", "internal/look", "internal/operation", "internal/report", "internal/unidiff", "internal/visible")},
+	"internal/web":       {imports: append(surface, "internal/account", "internal/billed", "internal/tally", "internal/membudget", "internal/numbers", "internal/agents", "internal/chat", "internal/highlight", "internal/htmx", "internal/look", "internal/operation", "internal/report", "internal/unidiff", "internal/visible")},
 	"internal/chat":      {imports: []string{"internal/numbers", ".", "agent", "event", "tool"}},
 	"internal/tui":       {imports: []string{"internal/numbers", ".", "agent", "tool", "event", "internal/chat", "internal/highlight", "internal/visible"}},
 	"internal/mcpserver": {imports: above("session", "internal/agents", "internal/operation", "internal/origin", "internal/readable", "internal/recalltext")},
