@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/billed"
 	"github.com/furlhq/furl/internal/packed"
@@ -32,6 +33,36 @@ func (s *Source) Bills(options string, models func(*transcript.Session) billed.M
 	}
 }
 
+// BillsWithLogs is Bills with the sessions themselves. It reads all files.
+func (s *Source) BillsWithLogs(models func(*transcript.Session) billed.Models) iter.Seq2[billed.Session, *transcript.Session] {
+	return func(yield func(billed.Session, *transcript.Session) bool) {
+		var counted once
+		var again rereader
+		defer again.close()
+		all := *s
+		all.Index = nil
+		all.items(func(it *item) (ok, more bool, err error) {
+			m, ok := it.mark(&counted)
+			if !ok {
+				return false, true, nil
+			}
+			rec, err := it.load(&counted, &m, &again)
+			if rec == nil {
+				return err != nil, true, err
+			}
+			for i, session := range pick(rec.Sessions, m.kept) {
+				b := billOf(rec, session, models(session))
+				complete(&b, m.repeated[i])
+				if !yield(b, session) {
+					return true, false, nil
+				}
+			}
+			return true, true, nil
+		})
+		s.Unknown, s.Failed, s.filtered = all.Unknown, all.Failed, all.filtered
+	}
+}
+
 // bills returns what the sessions that the filter chooses were billed.
 func (it *item) bills(counted *once, options string, models func(*transcript.Session) billed.Models, again *rereader) (list []billed.Session, ok bool, err error) {
 	m, ok := it.mark(counted)
@@ -51,18 +82,22 @@ func (it *item) bills(counted *once, options string, models func(*transcript.Ses
 	}
 	list = pick(list, m.kept)
 	for i := range list {
-		b := &list[i]
-		elsewhere := billed.CountedElsewhere(m.repeated[i])
-		for j := range b.Entries {
-			e := &b.Entries[j]
-			e.Session, e.Parent, e.Agent, e.Project = b.ID, b.Parent, b.Agent, b.Project
-			e.Elsewhere = elsewhere(e.Kind, e.Seq)
-		}
+		complete(&list[i], m.repeated[i])
 	}
 	return list, true, nil
 }
 
-// billOf returns what a session was billed, without what bills adds to the entries.
+// complete sets what the index does not keep of entries: the session, and whether another one counts them.
+func complete(b *billed.Session, repeated map[furl.Seq]bool) {
+	elsewhere := billed.CountedElsewhere(repeated)
+	for i := range b.Entries {
+		e := &b.Entries[i]
+		e.Session, e.Parent, e.Agent, e.Project = b.ID, b.Parent, b.Agent, b.Project
+		e.Elsewhere = elsewhere(e.Kind, e.Seq)
+	}
+}
+
+// billOf returns what a session was billed, without what complete adds.
 func billOf(rec *transcript.Recording, s *transcript.Session, models billed.Models) billed.Session {
 	b := billed.Session{ID: s.ID, Parent: s.Parent, Title: s.Title, Agent: agents.Name(rec.Agent)}
 	b.Project = cmp.Or(ProjectOf(s, rec.Meta(s).Project), s.Project)

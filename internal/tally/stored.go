@@ -16,19 +16,21 @@ import (
 type StoredSession struct {
 	billed.Session
 	Info storage.SessionInfo
+	// Records are its log, if that was asked for.
+	Records []furl.Record
 }
 
 // Stored reads what the sessions of a tenant that have changed since a time were billed. models describes the models of
 // a format, and name gives the agent of a Meta.Client. Sessions whose keys were destroyed are left out. An error
-// that has a session is about that one.
-func Stored(ctx context.Context, store storage.Store, tenant furl.Tenant, since time.Time, models func(furl.Format) billed.Models, name func(client string) string) iter.Seq2[StoredSession, error] {
+// that has a session is about that one. logs: with their logs.
+func Stored(ctx context.Context, store storage.Store, tenant furl.Tenant, since time.Time, models func(furl.Format) billed.Models, name func(client string) string, logs bool) iter.Seq2[StoredSession, error] {
 	return func(yield func(StoredSession, error) bool) {
 		for info, err := range store.Sessions(ctx, tenant, storage.SessionQuery{Since: since}) {
 			if err != nil {
 				yield(StoredSession{}, fmt.Errorf("list sessions: %w", err))
 				return
 			}
-			s, err := readStored(ctx, store, info, models(info.Format))
+			s, err := readStored(ctx, store, info, models(info.Format), logs)
 			if errors.Is(err, storage.ErrDestroyed) || errors.Is(err, storage.ErrNoSession) {
 				continue
 			}
@@ -43,7 +45,7 @@ func Stored(ctx context.Context, store storage.Store, tenant furl.Tenant, since 
 	}
 }
 
-func readStored(ctx context.Context, store storage.Store, info storage.SessionInfo, models billed.Models) (StoredSession, error) {
+func readStored(ctx context.Context, store storage.Store, info storage.SessionInfo, models billed.Models, logs bool) (StoredSession, error) {
 	out := StoredSession{Info: info}
 	out.ID, out.Parent, out.Title, out.Project = string(info.Session), info.Parent, info.Title, info.Project
 	var records []furl.Record
@@ -51,13 +53,16 @@ func readStored(ctx context.Context, store storage.Store, info storage.SessionIn
 		if err != nil {
 			return out, fmt.Errorf("read session %s: %w", info.Session, err)
 		}
-		if m, ok := r.Body.(*furl.Message); ok { // its content is not needed
+		if m, ok := r.Body.(*furl.Message); ok && !logs { // its content is not needed
 			r.Body = &furl.Message{Role: m.Role}
 		}
 		records = append(records, r)
 	}
 	for e := range billed.OfStored(info.Session, &info.Meta, records, models) {
 		out.Entries = append(out.Entries, e)
+	}
+	if logs {
+		out.Records = records
 	}
 	return out, nil
 }

@@ -192,21 +192,25 @@ func NewCollector(q Query) *Collector {
 // Add adds the requests of a session that no other session counts.
 func (c *Collector) Add(s *billed.Session) {
 	for i := range s.Entries {
-		e := &s.Entries[i]
-		if e.Elsewhere || c.q.InProject != nil && !c.q.InProject(e.Project) {
-			continue
+		if e := &s.Entries[i]; c.chooses(e) {
+			c.add(e, s.Title)
 		}
-		if !c.q.Since.IsZero() || !c.q.Until.IsZero() {
-			if e.Time.IsZero() {
-				c.report.Undated++
-				continue
-			}
-			if e.Time.Before(c.q.Since) || !c.q.Until.IsZero() && !e.Time.Before(c.q.Until) {
-				continue
-			}
-		}
-		c.add(e, s.Title)
 	}
+}
+
+// chooses reports whether the query chooses a request, and notes one that has no time.
+func (c *Collector) chooses(e *billed.Entry) bool {
+	if e.Elsewhere || c.q.InProject != nil && !c.q.InProject(e.Project) {
+		return false
+	}
+	if c.q.Since.IsZero() && c.q.Until.IsZero() {
+		return true
+	}
+	if e.Time.IsZero() {
+		c.report.Undated++
+		return false
+	}
+	return !e.Time.Before(c.q.Since) && (c.q.Until.IsZero() || e.Time.Before(c.q.Until))
 }
 
 func (c *Collector) add(e *billed.Entry, title string) {

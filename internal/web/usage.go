@@ -62,7 +62,7 @@ func (p *Page) usage(v *visit) error {
 	models := func(format furl.Format) billed.Models {
 		return func(name string) furl.Model { return v.Sessions.Model(name, format) }
 	}
-	for s, err := range tally.Stored(v.r.Context(), v.Sessions.Store(), v.Sessions.Tenant(), since, models, agents.Name) {
+	for s, err := range tally.Stored(v.r.Context(), v.Sessions.Store(), v.Sessions.Tenant(), since, models, agents.Name, false) {
 		if err != nil && (s.ID == "" || v.r.Context().Err() != nil) {
 			return err
 		}

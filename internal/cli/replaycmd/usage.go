@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/furlhq/furl/internal/recorded"
 	"github.com/furlhq/furl/internal/tally"
 	"github.com/furlhq/furl/internal/workspace"
+	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -35,6 +37,7 @@ type usageFlags struct {
 	project  string
 	from     string
 	csv      bool
+	causes   bool
 	savings  bool
 	quiet    bool
 }
@@ -62,6 +65,10 @@ request. A subscription does not pay them. --by groups requests by one or more o
 ` + strings.Join(groupings(), ", ") + `. Grouped by session,
 sub-agents follow the session that started them. Days are those of --timezone.
 
+--causes shows what the cost is for: instructions, the user's messages, replies,
+thinking, each tool's calls and results, compactions and retries. It reads all
+files, and estimates the sizes of the parts of a prompt.
+
 --savings shows what furl has saved in the store by day, agent and model: the
 requests as sent, compared with the same requests as the client sent them.`,
 		Example: `  furl usage                               by day
@@ -70,6 +77,7 @@ requests as sent, compared with the same requests as the client sent them.`,
   furl usage --by session --project furl   with the sub-agents of each session
   furl usage ~/.claude/projects --json
   furl usage --from store --since 2026-11-01 --until 2026-11-30
+  furl usage --causes --since 7d           tools, instructions, thinking, …
   furl usage --savings --since 7d`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runUsage(cmd, args, &f) },
 	}
@@ -83,6 +91,7 @@ requests as sent, compared with the same requests as the client sent them.`,
 	fl.StringVar(&f.project, "project", "", "only sessions of agents that worked in this `folder`, or in one of that name")
 	fl.StringVar(&f.from, "from", fromAll, "`source`: all, store for what ran through furl, or recordings")
 	fl.BoolVar(&f.csv, "csv", false, "print CSV")
+	fl.BoolVar(&f.causes, "causes", false, "show what the cost is for: tools, instructions, thinking and others")
 	fl.BoolVar(&f.savings, "savings", false, "show what furl has saved, by day, agent and model")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	f.index.Add(fl)
@@ -126,7 +135,10 @@ func runUsage(cmd *cobra.Command, args []string, f *usageFlags) error {
 	if err != nil {
 		return err
 	}
-	sum := tally.NewCollector(q)
+	if f.causes && cmd.Flags().Changed("by") {
+		return cmdline.BadUsage("--causes does not take --by")
+	}
+	sum := newUsageSum(q, f.causes)
 	var known tally.Known
 	var problems []error
 	if len(args) == 0 && f.from != fromRecordings {
@@ -146,15 +158,22 @@ func runUsage(cmd *cobra.Command, args []string, f *usageFlags) error {
 			defer src.Index.Close()
 		}
 		bar := cmdline.NewBar(cmd.ErrOrStderr(), f.quiet)
-		for s := range src.Bills(key, func(s *transcript.Session) billed.Models { return models(s.Wire) }) {
+		for s, log := range bills(src, key, func(s *transcript.Session) billed.Models { return models(s.Wire) }, f.causes) {
 			bar.Say("reading " + cmdline.Label(s.ID))
 			known.Recorded(&s)
-			sum.Add(&s)
+			if err := sum.add(&s, log, models); err != nil {
+				problems = append(problems, err)
+			}
 		}
 		bar.Clear()
 	}
-	rep := sum.Report()
-	if err := f.print(cmd.OutOrStdout(), rep, q.Location, src); err != nil {
+	rep := sum.groups.Report()
+	if f.causes {
+		err = f.printCauses(cmd.OutOrStdout(), sum.causes.Report())
+	} else {
+		err = f.print(cmd.OutOrStdout(), rep, q.Location, src)
+	}
+	if err != nil {
 		return err
 	}
 	if src == nil || len(args) == 0 { // no files were named
@@ -169,7 +188,52 @@ func runUsage(cmd *cobra.Command, args []string, f *usageFlags) error {
 	if len(src.Failed) == 0 && len(src.Unknown) > 0 && rep.Total == (tally.Sum{}) {
 		return src.Nothing("count")
 	}
-	return errors.Join(src.Failed...)
+	return errors.Join(append(problems, src.Failed...)...)
+}
+
+// usageSum adds up requests. causes is nil unless they are asked for.
+type usageSum struct {
+	groups *tally.Collector
+	causes *tally.CauseCollector
+}
+
+func newUsageSum(q tally.Query, causes bool) *usageSum {
+	s := &usageSum{groups: tally.NewCollector(q)}
+	if causes {
+		s.causes = tally.NewCauseCollector(q, token.O200k())
+	}
+	return s
+}
+
+// logOf returns the records of a session and their format.
+type logOf func() ([]furl.Record, furl.Format)
+
+func (s *usageSum) add(b *billed.Session, log logOf, models func(furl.Format) billed.Models) error {
+	s.groups.Add(b)
+	if s.causes == nil {
+		return nil
+	}
+	records, format := log()
+	return s.causes.Add(b, records, models(format))
+}
+
+// bills yields the sessions of a source, if asked for with their logs.
+func bills(src *recorded.Source, key string, models func(*transcript.Session) billed.Models, logs bool) iter.Seq2[billed.Session, logOf] {
+	return func(yield func(billed.Session, logOf) bool) {
+		if !logs {
+			for s := range src.Bills(key, models) {
+				if !yield(s, nil) {
+					return
+				}
+			}
+			return
+		}
+		for s, log := range src.BillsWithLogs(models) {
+			if !yield(s, func() ([]furl.Record, furl.Format) { return log.Log.Records(0), log.Wire }) {
+				return
+			}
+		}
+	}
 }
 
 // query returns what the flags ask for.
@@ -262,7 +326,7 @@ func describe(c *catalog.Catalog) func(furl.Format) billed.Models {
 }
 
 // addStore adds the sessions of the store. failed are the sessions that cannot be read.
-func (f *usageFlags) addStore(cmd *cobra.Command, sum *tally.Collector, known *tally.Known, since time.Time, models func(furl.Format) billed.Models) (failed []error, err error) {
+func (f *usageFlags) addStore(cmd *cobra.Command, sum *usageSum, known *tally.Known, since time.Time, models func(furl.Format) billed.Models) (failed []error, err error) {
 	store, err := f.Existing(cmd.Context())
 	if err != nil {
 		return nil, err
@@ -272,7 +336,7 @@ func (f *usageFlags) addStore(cmd *cobra.Command, sum *tally.Collector, known *t
 	if err != nil {
 		return nil, err
 	}
-	for s, err := range tally.Stored(cmd.Context(), store, whose, since, models, agents.Name) {
+	for s, err := range tally.Stored(cmd.Context(), store, whose, since, models, agents.Name, sum.causes != nil) {
 		if err != nil && s.ID == "" {
 			return failed, err
 		}
@@ -281,14 +345,17 @@ func (f *usageFlags) addStore(cmd *cobra.Command, sum *tally.Collector, known *t
 			continue
 		}
 		known.Stored(&s)
-		sum.Add(&s.Session)
+		log := func() ([]furl.Record, furl.Format) { return s.Records, s.Info.Format }
+		if err := sum.add(&s.Session, log, models); err != nil {
+			failed = append(failed, err)
+		}
 	}
 	return failed, nil
 }
 
 // runSavings prints what furl has saved.
 func (f *usageFlags) runSavings(cmd *cobra.Command, args []string, now time.Time) (err error) {
-	for _, name := range []string{"by", "until", "project", "from", "csv", "timezone", "catalog", "no-index"} {
+	for _, name := range []string{"by", "causes", "until", "project", "from", "csv", "timezone", "catalog", "no-index"} {
 		if cmd.Flags().Changed(name) {
 			return cmdline.BadUsage("--savings does not take --%s", name)
 		}

@@ -35,7 +35,9 @@ func runJSON(t *testing.T, cmd *cobra.Command, to any, args ...string) bool {
 	return err == nil
 }
 
-// Of each file, furl usage has the sum that furl replay has as billed. Those of FURL_RECORDINGS are compared too; it may
+func abs(n int) int { return max(n, -n) }
+
+// Of each file, furl usage has the sum that furl replay has as billed, and the causes have the same. Those of FURL_RECORDINGS are compared too; it may
 // name several folders, as PATH does.
 func TestUsageEqualsReplay(t *testing.T) {
 	t.Setenv("FURL_DATA", t.TempDir())
@@ -74,6 +76,19 @@ func TestUsageEqualsReplay(t *testing.T) {
 				if math.Abs(sum-got.Total.Cost) > 1e-9 {
 					t.Errorf("%s: the groups are $%v, the total is $%v", path, sum, got.Total.Cost)
 				}
+			}
+			var causes tally.CauseReport
+			if !runJSON(t, UsageCommand(cmdline.Program{}), &causes, path, "--json", "--quiet", "--causes") {
+				t.Errorf("%s: furl usage --causes failed", path)
+				return nil
+			}
+			sum, prompts, output := 0.0, 0, 0
+			for _, c := range causes.Groups {
+				sum, prompts, output = sum+c.Cost, prompts+c.PromptTokens, output+c.OutputTokens
+			}
+			rounding := len(causes.Groups) + 1
+			if total := &causes.Total; math.Abs(sum-want) > 1e-6 || math.Abs(total.Cost-want) > 1e-9 || abs(prompts-total.Tokens.Prompt()) > rounding || abs(output-total.Tokens.Output) > rounding {
+				t.Errorf("%s: causes are $%v with %d tokens in and %d out, of a total of %+v; replay has $%v", path, sum, prompts, output, *total, want)
 			}
 			compared++
 			if known {
