@@ -227,11 +227,8 @@ func (s *Server) end(how string) {
 
 // Stop stops the server and removes its data.
 func (s *Server) Stop() {
-	if s.cmd == nil { // crashed, and not restarted
-		_ = os.RemoveAll(s.dir)
-		return
-	}
 	s.end("remove")
+	_ = os.RemoveAll(s.dir) // the server's user may not remove it from the folder that it is in
 }
 
 // Crash shuts the server down immediately: data that is not in the
