@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -39,9 +40,9 @@ func PolicyLabel(name string) string {
 	return base + settings
 }
 
-// Acted reports whether a policy changed any request.
+// Acted reports whether a policy changed any request, or may have.
 func (r *Result) Acted() bool {
-	return r.Reductions > 0 || r.Pings > 0 || r.HourRequests > 0 || r.Split.Own > 0
+	return r.Reductions > 0 || r.Pings > 0 || r.HourRequests > 0 || r.Split.Own > 0 || r.CostShare == nil || math.Abs(*r.CostShare-1) > 1e-9
 }
 
 // Label returns the name of the policy in reports. What was sent is "billed" if the provider

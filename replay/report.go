@@ -207,6 +207,16 @@ func (r *Result) Total() *float64 {
 	return &total
 }
 
+// Recorded is Total without what is estimated because the agent did not record it: of policy none, what
+// was billed. It is nil if no price is known.
+func (r *Result) Recorded() *float64 {
+	total := r.Total()
+	if total != nil {
+		*total -= r.Unrecorded
+	}
+	return total
+}
+
 // Unsent is the number of requests over the window.
 func (r *Result) Unsent() int { return r.Overflows + r.Impossible }
 

@@ -37,3 +37,15 @@ func Change(is, was float64) string {
 	}
 	return ""
 }
+
+// Between writes an interval of US dollars in few characters, such as $2.65–2.99 or $149–163.
+func Between(low, high float64) string {
+	decimals := 2
+	switch {
+	case high >= 100:
+		decimals = 0
+	case high >= 10:
+		decimals = 1
+	}
+	return fmt.Sprintf("$%.*f–%.*f", decimals, low, decimals, high)
+}

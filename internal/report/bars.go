@@ -14,6 +14,8 @@ type bars struct {
 	Classes []class
 	// Tokens is set if no price is known: bars then show tokens.
 	Tokens bool
+	// Idle are the policies that changed no request.
+	Idle []string
 }
 
 // class is one part of a cost.
@@ -25,7 +27,7 @@ var classes = []class{
 	{"fresh", "uncached input", "prompt tokens that were not cached"},
 	{"output", "output", "the replies, the same for every policy"},
 	{"own", "own calls", "the policy's own model calls"},
-	{"agent", "agent's compactions", "summaries that the agent itself had a model write"},
+	{"agent", "agent's compactions", "summaries that the agent itself had a model write; estimated where it did not record them"},
 	{"over", "over the window", "requests that the provider would have refused as too long, at list price"},
 }
 
@@ -36,7 +38,10 @@ type bar struct {
 	Total    string
 	Against  string // cost as a multiple of that as recorded
 	Unsent   string
-	total    float64
+	// Low and High are where the interval of the cost is, Range what it is; "" if there is none.
+	Low, High, Range string
+	total            float64
+	low, high        float64
 }
 
 type segment struct {
@@ -72,12 +77,22 @@ func newBars(results []replay.Result, keys map[string]key, best string) bars {
 			used[classes[j].Class] = used[classes[j].Class] || amounts[j] > 0
 		}
 		row.Total = b.amount(row.total)
-		top = max(top, row.total)
+		if billed := r.Recorded(); r.Label() == "billed" && billed != nil && r.Unrecorded >= 0.005 {
+			row.Total, row.Against = b.amount(*billed), "+ "+b.amount(r.Unrecorded)
+		}
+		if interval := interval(r); interval != "–" && !b.Tokens {
+			row.low, row.high, row.Range = *r.CostLow+r.OverflowCost, *r.CostHigh+r.OverflowCost, row.Key.Name+": between "+interval
+		}
+		top = max(top, row.total, row.high)
 		b.Rows = append(b.Rows, row)
 		parts = append(parts, amounts)
 	}
 	for i := range b.Rows {
-		b.Rows[i].Segments = b.segments(&b.Rows[i], parts[i], top)
+		row := &b.Rows[i]
+		row.Segments = b.segments(row, parts[i], top)
+		if row.Range != "" {
+			row.Low, row.High = percent(row.low/top), percent(row.high/top)
+		}
 	}
 	slices.SortStableFunc(b.Rows, func(x, y bar) int { return cmp.Compare(x.total, y.total) })
 	for _, c := range classes {

@@ -160,17 +160,26 @@ func TestBrowser(t *testing.T) {
 	})
 
 	b.Run("tables sort", func(t *testing.T) {
-		names := `[...document.querySelectorAll('.w0 .totals tbody th')].map(th => th.firstChild.textContent.trim())`
-		b.Do(chromedp.Click(chromedp.CSS(`.w0 .totals thead th:nth-child(2) button`)))
-		if got := strings.Join(browsertest.Eval[[]string](b, names), " "); got != "auto:frugal auto clear-100k sliding-window as recorded rolling-mask-10" {
-			t.Errorf("by cost: %s", got)
+		const head = `.w0 .matrix thead th:nth-child(1)`
+		names := `[...document.querySelectorAll('.w0 .matrix tbody th')].map(th => th.textContent.trim().toLowerCase())`
+		b.Click(head + ` button`)
+		if got := browsertest.Eval[[]string](b, names); len(got) < 2 || !slices.IsSorted(got) {
+			t.Errorf("by name: %q", got)
 		}
-		b.Do(chromedp.Click(chromedp.CSS(`.w0 .totals thead th:nth-child(2) button`)))
-		if got := browsertest.Eval[[]string](b, names)[0]; got != "rolling-mask-10" {
-			t.Errorf("by cost, falling: %s first", got)
+		b.Click(head + ` button`)
+		if got := browsertest.Eval[[]string](b, names); slices.IsSorted(got) {
+			t.Errorf("by name, falling: %q", got)
 		}
-		if got := browsertest.Eval[string](b, `document.querySelector('.w0 .totals thead th:nth-child(2)').getAttribute('aria-sort')`); got != "descending" {
+		if got := browsertest.Eval[string](b, `document.querySelector('`+head+`').getAttribute('aria-sort')`); got != "descending" {
 			t.Errorf("aria-sort %q", got)
+		}
+	})
+	b.Run("the recommended policy is in view", func(t *testing.T) {
+		if right := browsertest.Eval[float64](b, `document.querySelector('.w0 .totals th.best').getBoundingClientRect().right`); right > 1280 {
+			t.Errorf("its column ends at %.0f px", right)
+		}
+		if browsertest.Eval[bool](b, `document.querySelector('.w0 .totals .scroll').scrollWidth > document.querySelector('.w0 .totals .scroll').clientWidth`) {
+			t.Error("the table is wider than the page")
 		}
 	})
 

@@ -123,8 +123,11 @@ func (h *headline) tiles(r, all *replay.Result) {
 	compared := func(s string) string { return s + " as recorded" }
 	if mine, recorded := r.Total(), all.Total(); mine != nil && recorded != nil {
 		what := dollars(*recorded) + " " + all.Label()
-		if low, high := r.CostLow, r.CostHigh; low != nil && *high-*low >= 0.005 {
-			what = fmt.Sprintf("between %s and %s; %s", dollars(*low+r.OverflowCost), dollars(*high+r.OverflowCost), what)
+		if all.Label() == "billed" && all.Unrecorded >= 0.005 {
+			what = fmt.Sprintf("%s billed and %s of compactions", dollars(*all.Recorded()), dollars(all.Unrecorded))
+		}
+		if interval := interval(r); interval != "–" {
+			what = fmt.Sprintf("%s; %s", interval, what)
 		}
 		h.Tiles = append(h.Tiles, tile{"Total cost", dollars(*mine), what})
 	}

@@ -33,6 +33,7 @@ type page struct {
 	Panels  []panel
 	Keys    []key
 	Columns []column
+	Idle    []string // policies that changed no request
 
 	Recordings []recording
 	Several    bool // windows
@@ -88,7 +89,9 @@ type matrixRow struct {
 type matrixCell struct{ Text, Class string }
 
 func newPage(rep *replay.Report) *page {
+	rep, idle := withoutIdle(rep)
 	p := &page{
+		Idle:    idle,
 		CSP:     policyHeader(),
 		Style:   template.CSS(style()),
 		Script:  template.JS(script()),
@@ -113,6 +116,33 @@ func newPage(rep *replay.Report) *page {
 	}
 	p.recordings(rep, keys)
 	return p
+}
+
+// withoutIdle returns a report without the policies that changed no request, and their names.
+func withoutIdle(rep *replay.Report) (*replay.Report, []string) {
+	acted := make(map[string]bool)
+	for i := range rep.Totals {
+		if r := &rep.Totals[i]; r.Policy == none || r.Acted() {
+			acted[r.Policy] = true
+		}
+	}
+	var names []string
+	idle := func(r replay.Result) bool { return !acted[r.Policy] }
+	for i := range rep.Totals {
+		if r := &rep.Totals[i]; idle(*r) && !slices.Contains(names, policyName(r)) {
+			names = append(names, policyName(r))
+		}
+	}
+	if len(names) == 0 {
+		return rep, nil
+	}
+	out := *rep
+	out.Totals = slices.DeleteFunc(slices.Clone(rep.Totals), idle)
+	out.Recordings = slices.Clone(rep.Recordings)
+	for i := range out.Recordings {
+		out.Recordings[i].Results = slices.DeleteFunc(slices.Clone(out.Recordings[i].Results), idle)
+	}
+	return &out, names
 }
 
 // subject describes what was replayed, and collects what could not be read or
@@ -214,6 +244,7 @@ func (p *page) panel(rep *replay.Report, index, size, windows int, keys map[stri
 		chosen = totals[best].Policy
 	}
 	out.Bars = newBars(totals, keys, chosen)
+	out.Bars.Idle = p.Idle
 	out.Scatters = []*scatter{
 		newScatter("Identifiers still visible", totals, keys, chosen, func(r *replay.Result) (int, int) { return r.ReferencesKept, r.References }),
 		newScatter("Quoted lines still visible", totals, keys, chosen, func(r *replay.Result) (int, int) { return r.QuotedLinesKept, r.QuotedLines }),
@@ -221,6 +252,7 @@ func (p *page) panel(rep *replay.Report, index, size, windows int, keys map[stri
 	for i := range totals {
 		out.Totals = append(out.Totals, newRow(&totals[i], keys, i == best))
 	}
+	bestFirst(out.Totals)
 	out.charts(rep, size, max(minCharts, maxCharts/windows), keys, chosen)
 	if len(rep.Recordings) > 1 { // the totals of a single one are its ratios
 		for i := range rep.Recordings[:min(len(rep.Recordings), maxListed)] {
@@ -308,6 +340,7 @@ func (p *page) recordings(rep *replay.Report, keys map[string]key) {
 				for j := range results {
 					r.Rows = append(r.Rows, newRow(&results[j], keys, fits && j == best))
 				}
+				bestFirst(r.Rows[len(r.Rows)-len(results):])
 			}
 		} else {
 			p.NotDetailed++

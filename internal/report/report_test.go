@@ -304,7 +304,7 @@ func assertInert(t *testing.T, page string) {
 		"html": true, "head": true, "meta": true, "title": true, "style": true, "script": true, "body": true, "a": true, "header": true, "p": true,
 		"main": true, "fieldset": true, "legend": true, "label": true, "input": true, "span": true, "div": true, "section": true, "h1": true, "h2": true,
 		"h3": true, "h4": true, "b": true, "dl": true, "dt": true, "dd": true, "strong": true, "ul": true, "li": true, "svg": true, "g": true, "rect": true,
-		"path": true, "text": true, "em": true, "figure": true, "figcaption": true,
+		"path": true, "line": true, "small": true, "text": true, "em": true, "figure": true, "figcaption": true,
 		"select": true, "option": true, "button": true, "table": true, "thead": true, "tbody": true, "tr": true, "th": true, "td": true,
 		"details": true, "summary": true, "bdi": true, "q": true, "code": true,
 	}

@@ -23,6 +23,9 @@ type dot struct {
 	Best   bool   `json:"best,omitempty"`
 	// Cost is the cost as a multiple of that as recorded.
 	Cost float64 `json:"cost"`
+	// Low and High are its interval, 0 if there is none.
+	Low  float64 `json:"low,omitempty"`
+	High float64 `json:"high,omitempty"`
 	// Kept is the share that was still visible.
 	Kept     float64 `json:"kept"`
 	CostText string  `json:"costText"`
@@ -43,8 +46,12 @@ func newScatter(title string, results []replay.Result, keys map[string]key, best
 			continue
 		}
 		k := keys[r.Policy]
+		low, high := 0.0, 0.0
+		if total := r.Total(); interval(r) != "–" && total != nil && *total > 0 {
+			low, high = *r.CostShare*(*r.CostLow+r.OverflowCost) / *total, *r.CostShare*(*r.CostHigh+r.OverflowCost) / *total
+		}
 		s.Dots = append(s.Dots, dot{
-			Policy: k.Index, Name: k.Name, Best: r.Policy == best, Cost: *r.CostShare, Kept: min(max(visible, 0), 1),
+			Policy: k.Index, Name: k.Name, Best: r.Policy == best, Cost: *r.CostShare, Low: low, High: high, Kept: min(max(visible, 0), 1),
 			CostText: ratio(r.CostShare) + "×", KeptText: fmt.Sprintf("%s (%s of %s)", share(part, whole), count(part), count(whole)),
 		})
 	}

@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/replay"
 )
 
@@ -61,12 +63,12 @@ func split(of func(*replay.CostSplit) float64) func(*replay.Result) string {
 	}
 }
 
-// interval writes the limits of a cost.
+// interval writes the limits of a cost, "–" if it is known.
 func interval(r *replay.Result) string {
-	if r.CostLow == nil || *r.CostHigh-*r.CostLow < 0.005 {
+	if r.CostLow == nil || r.CostHigh == nil || r.Label() == "billed" || !finite(*r.CostLow) || !finite(*r.CostHigh) || !(*r.CostHigh-*r.CostLow >= 0.005) || *r.CostHigh+r.OverflowCost > most {
 		return "–"
 	}
-	return dollars(*r.CostLow+r.OverflowCost) + " – " + dollars(*r.CostHigh+r.OverflowCost)
+	return numbers.Between(*r.CostLow+r.OverflowCost, *r.CostHigh+r.OverflowCost)
 }
 
 func cost(c *float64) string {
@@ -84,6 +86,22 @@ type row struct {
 	Cells  []string
 	// Refusal is the provider's error for the first request it would refuse.
 	Refusal string
+}
+
+// bestFirst moves the recommended row behind that of what was billed, where it is in view.
+func bestFirst(rows []row) {
+	slices.SortStableFunc(rows, func(a, b row) int {
+		rank := func(r row) int {
+			switch {
+			case r.Key.Policy == none:
+				return 0
+			case r.Best:
+				return 1
+			}
+			return 2
+		}
+		return rank(a) - rank(b)
+	})
 }
 
 func newRow(r *replay.Result, keys map[string]key, best bool) row {

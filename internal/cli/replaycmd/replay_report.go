@@ -113,8 +113,7 @@ func printResults(w io.Writer, results []replay.Result, wish replay.Wish) (dropp
 		var unrecorded string // compactions that are not part of the recorded usage
 		cost, of := r.Total(), ratio(r.CostShare)
 		if r.Label() == "billed" && cost != nil && r.Unrecorded >= 0.005 {
-			billed := *cost - r.Unrecorded
-			cost, unrecorded = &billed, dollars(&r.Unrecorded)
+			cost, unrecorded = r.Recorded(), dollars(&r.Unrecorded)
 			of = ""
 		}
 		row := []string{
@@ -177,17 +176,10 @@ func against(results []replay.Result) string {
 
 // between is the interval of a cost, "–" if it is known.
 func between(r *replay.Result) string {
-	if r.CostLow == nil || *r.CostHigh-*r.CostLow < 0.005 {
+	if r.CostLow == nil || *r.CostHigh-*r.CostLow < 0.005 || r.Label() == "billed" {
 		return "–"
 	}
-	low, high := *r.CostLow+r.OverflowCost, *r.CostHigh+r.OverflowCost
-	if high >= 100 {
-		return fmt.Sprintf("$%.0f–%.0f", low, high)
-	}
-	if high >= 10 {
-		return fmt.Sprintf("$%.1f–%.1f", low, high)
-	}
-	return fmt.Sprintf("$%.2f–%.2f", low, high)
+	return numbers.Between(*r.CostLow+r.OverflowCost, *r.CostHigh+r.OverflowCost)
 }
 
 // requestsOver is a number of requests over the window; none are a dash.

@@ -6,7 +6,7 @@ const dotRadius = 6;
 
 function scatter(panel, target, dots) {
   const costs = dots.map((d) => d.cost);
-  const costRange = [Math.min(1, ...costs), Math.max(1, ...costs)];
+  const costRange = [Math.min(1, ...costs, ...dots.map((d) => d.low || d.cost)), Math.max(1, ...costs, ...dots.map((d) => d.high || d.cost))];
   const lowest = Math.min(1, ...dots.map((d) => d.kept));
   const pad = Math.max(0.04, (costRange[1] - costRange[0]) * 0.08);
 
@@ -41,6 +41,9 @@ function scatter(panel, target, dots) {
             ctx.globalAlpha = 0.6;
             drawLine(ctx, looks.get(p.d).color, 1, [], [p.x, p.y], line);
             ctx.globalAlpha = 1;
+          }
+          for (const { d, y } of placed) {
+            if (d.low) drawLine(ctx, looks.get(d).color, 1.5, [], [x(d.low), y], [x(d.high), y]);
           }
           for (const p of placed) {
             ctx.setLineDash([]);
