@@ -83,7 +83,7 @@ var rules = map[string]rule{
 	"furltest":             {imports: []string{".", "protocol", "record", "storage", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
 
 	// Surfaces. Only internal/cli, its folder and cmd name a store.
-	"internal/report":    {imports: []string{".", "replay", "internal/look", "internal/uplot"}, offline: true},
+	"internal/report":    {imports: []string{".", "replay", "internal/numbers", "internal/look", "internal/uplot"}, offline: true},
 	"internal/web":       {imports: append(surface, "internal/account", "internal/billed", "internal/tally", "internal/membudget", "internal/numbers", "internal/agents", "internal/chat", "internal/highlight", "internal/htmx", "internal/look", "internal/operation", "internal/report", "internal/unidiff", "internal/visible")},
 	"internal/chat":      {imports: []string{"internal/numbers", ".", "agent", "event", "tool"}},
 	"internal/tui":       {imports: []string{"internal/numbers", ".", "agent", "tool", "event", "internal/chat", "internal/highlight", "internal/visible"}},
