@@ -8,16 +8,16 @@ type Account struct {
 	Priced bool
 	// Cost is the cost of the reported usage, of all passes of the request.
 	Cost float64
-	// Without is the estimated cost without reductions; it equals Cost if nothing is
-	// hidden.
-	Without float64
+	// Without is the estimated cost without reductions, for an agent that compacts
+	// before its window is full; WithoutMost that for an agent that loses nothing and
+	// whose prompts end at the window. Both equal Cost if nothing is hidden.
+	Without, WithoutMost float64
 	// Prompt is the reported size of the prompt in tokens, the estimated one if
-	// the provider has reported none. PromptWithout is the size without
-	// reductions.
-	Prompt, PromptWithout int
+	// the provider has reported none. PromptWithout and PromptMost are the sizes without
+	// reductions, for the same two agents.
+	Prompt, PromptWithout, PromptMost int
 	// Over reports whether the prompt would have exceeded the model's context
-	// window without reductions. Without is then the cost if the provider had
-	// accepted it.
+	// window without reductions and compactions.
 	Over bool
 	// Own is the cost of the summaries that were recorded since the previous
 	// request, OwnTokens the tokens of their requests and replies.

@@ -91,8 +91,9 @@ func (h *History) add(q Request, model string, m RequestModel, cal token.Calibra
 	if q.Size == 0 {
 		q.Size = q.Prompt
 	}
-	q.SizeWithout = q.Size + q.Hidden
-	q.Prompt, q.PromptWithout = q.Size, q.SizeWithout
+	q.Prompt = q.Size
+	q.PromptWithout, q.PromptMost = account.WithoutSizes(q.Size, q.Hidden, m.Limit)
+	q.SizeWithout = q.PromptWithout
 	q.Scale = scaleOf(cal, shown, q.Size)
 	q.Reductions, h.reduced = h.reduced, nil
 	h.list = append(h.list, q)

@@ -280,6 +280,9 @@ func compareHistory(t *testing.T, rec *transcript.Session) session.Totals {
 		if q.Account != accounts[i] {
 			t.Fatalf("request %d: recorded and computed account differ:\n%s", q.Number, cmp.Diff(accounts[i], q.Account))
 		}
+		if most := max(q.Size, s.HistoryOptions().Model(q.Model).Limit); q.PromptWithout > most || q.PromptMost > most {
+			t.Errorf("request %d: without furl %d or %d tokens, more than the provider accepts", q.Number, q.PromptWithout, q.PromptMost)
+		}
 		if r := s.Records(q.Exchange - 1)[0]; r.Parent != q.Sent || r.Body.(*furl.Exchange).Usage != q.Usage {
 			t.Errorf("request %d is %+v, its record %+v", q.Number, q, r)
 		}
@@ -291,9 +294,10 @@ func compareHistory(t *testing.T, rec *transcript.Session) session.Totals {
 	sum := storage.Savings{
 		Requests: got.Requests, Tokens: got.Tokens, TokensWithout: got.TokensWithout, SummaryTokens: got.Own.Tokens,
 		OverWindow: got.Over, Unpriced: got.Unpriced, Cost: want.Cost, CostWithout: want.CostWithout, SummaryCost: got.Own.Cost,
+		TokensSpread: got.TokensMost - got.TokensWithout, CostSpread: want.CostSpread,
 	}
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(1, math.Abs(b)) }
-	if sum != want || !near(got.Cost, want.Cost) || !near(got.Without, want.CostWithout) {
+	if sum != want || !near(got.Cost, want.Cost) || !near(got.Without, want.CostWithout) || !near(got.WithoutMost, want.CostWithout+want.CostSpread) {
 		t.Errorf("the requests add up to\n%+v\nthe ledger is\n%+v", got, want)
 	}
 	classes := got.Fresh.Cost + got.Read.Cost + got.Write.Cost + got.WriteHour.Cost + got.Output.Cost

@@ -15,12 +15,12 @@ type Totals struct {
 	// Own are the summaries, KeepAlive the requests that keep the prompt cache
 	// alive. Without counts neither.
 	Own, KeepAlive Class
-	// Cost is the cost of the requests without Own and KeepAlive, Without the
-	// estimated cost without reductions.
-	Cost, Without float64
-	// Tokens is the size of the prompts, TokensWithout their estimated size without
-	// reductions.
-	Tokens, TokensWithout int
+	// Cost is the cost of the requests without Own and KeepAlive, Without and WithoutMost
+	// the estimated cost without reductions (price.Account).
+	Cost, Without, WithoutMost float64
+	// Tokens is the size of the prompts, TokensWithout and TokensMost their estimated size
+	// without reductions.
+	Tokens, TokensWithout, TokensMost int
 	// Over counts the requests that would have exceeded the model's context window
 	// without reductions.
 	Over int
@@ -68,8 +68,10 @@ func (t *Totals) add(q *Request) {
 	t.Own.Cost += q.Own
 	t.Cost += q.Cost
 	t.Without += q.Without
+	t.WithoutMost += q.WithoutMost
 	t.Tokens += q.Size
 	t.TokensWithout += q.SizeWithout
+	t.TokensMost += q.PromptMost
 	if q.Over {
 		t.Over++
 	}

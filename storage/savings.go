@@ -19,8 +19,13 @@ type Savings struct {
 	// PingTokens the sum of their prompts.
 	Pings      int `json:"pings,omitempty"`
 	PingTokens int `json:"ping_tokens,omitempty"`
+	// TokensWithout and CostWithout are those of an agent that compacts before its window
+	// is full. An agent that loses nothing, with prompts up to the window, would have sent
+	// TokensSpread more and paid CostSpread more, or less if it is negative.
+	TokensSpread int     `json:"tokens_spread,omitempty"`
+	CostSpread   float64 `json:"cost_spread,omitempty"`
 	// OverWindow is the number of requests that would not have fit the model's
-	// context window. They count as if the provider had accepted them.
+	// context window.
 	OverWindow int `json:"over_window,omitempty"`
 	// Unpriced is the number of requests whose model has no known price. They are
 	// not part of the costs.
@@ -42,6 +47,8 @@ func (s *Savings) Add(o Savings) {
 	s.SummaryTokens += o.SummaryTokens
 	s.Pings += o.Pings
 	s.PingTokens += o.PingTokens
+	s.TokensSpread += o.TokensSpread
+	s.CostSpread += o.CostSpread
 	s.OverWindow += o.OverWindow
 	s.Unpriced += o.Unpriced
 	s.Cost += o.Cost

@@ -42,8 +42,8 @@ type SinceLast struct {
 // unless that had expired, and only the new messages written. If a ping kept the cache
 // alive, or entries of one hour that furl asked for a part of it, everything would have
 // been written. What such entries cost more to write is not spent without furl. In all
-// cases the reply is assumed to be the same. A prompt above the window is priced as if the
-// provider had accepted it.
+// cases the reply is assumed to be the same. An agent without furl does not send prompts
+// above the window: see alternative.go.
 //
 // Where the provider ran several passes, the first one is the request as it was sent. The
 // later ones on the conversation would have read the hidden blocks from the cache.
@@ -86,8 +86,8 @@ func (r *Sent) Account() price.Account {
 	u := r.Usage
 	a := price.Account{Prompt: cmp.Or(u.Prompt(), r.Size), Own: r.Between.Own, OwnTokens: r.Between.OwnTokens}
 	a.Hidden = max(0, b.Of(r.Hidden.Tokens, r.Hidden.Items))
-	a.PromptWithout = a.Prompt + a.Hidden
-	a.Over = r.Window > 0 && a.PromptWithout > r.Window
+	a.PromptWithout, a.PromptMost = WithoutSizes(a.Prompt, a.Hidden, r.Window)
+	a.Over = r.Window > 0 && a.Prompt+a.Hidden > r.Window
 	if u == (furl.Usage{}) && len(r.Passes) == 0 {
 		return a
 	}
@@ -99,31 +99,18 @@ func (r *Sent) Account() price.Account {
 	}
 	billed := price.Request{Model: r.Model, Models: r.Models, Usage: u, Passes: r.Passes, Terms: r.Terms, At: r.At}
 	a.Cost, a.Priced = sum(&billed)
-	a.Without = a.Cost
+	a.Without, a.WithoutMost = a.Cost, a.Cost
 	kept = kept || r.keptHour(late)
 	if !a.Priced || a.Hidden == 0 && !(kept && cached) && !(r.Hour && u.CacheWrite1h > 0) {
 		return a
 	}
 	still := cached && !late && r.Last.Model == r.Name && r.samePreamble()
-	without, first, compacted := slices.Clone(r.Passes.All(u)), true, false
-	for i := range without {
-		p := &without[i]
-		if r.Hour { // without furl, these entries live as long as the others
-			p.Usage.CacheWrite, p.Usage.CacheWrite1h = p.Usage.CacheWrite+p.Usage.CacheWrite1h, 0
-		}
-		switch {
-		case !p.OnConversation():
-		case first:
-			p.Usage = usageWithout(p.Usage, a.Hidden, r.Between.Edited || kept, still, b.Of(r.Between.Counted, r.Between.Items))
-			first = false
-		case compacted: // what furl has hidden is in the provider's summary
-		default:
-			p.Usage = usageWithout(p.Usage, a.Hidden, false, false, 0)
-		}
-		compacted = compacted || p.Kind == furl.PassCompaction
+	alt := alternative{Sent: r, billed: billed, passes: r.Passes.All(u), edited: r.Between.Edited || kept, still: still, fresh: b.Of(r.Between.Counted, r.Between.Items)}
+	a.WithoutMost = alt.cost(a.PromptMost-a.Prompt, alt.edited, alt.fresh)
+	a.Without = a.WithoutMost
+	if a.PromptWithout != a.PromptMost {
+		a.Without = alt.compactingCost(a.Prompt, a.Hidden)
 	}
-	billed.Passes = without
-	a.Without, _ = sum(&billed)
 	return a
 }
 
@@ -145,13 +132,17 @@ func wasCached(last *furl.Exchange, m *furl.Model) bool {
 func UsedCache(u furl.Usage) bool { return u.CacheRead+u.CacheWrite+u.CacheWrite1h > 0 }
 
 // usageWithout returns the estimated usage of a request without reductions: hidden
-// tokens are added to the prompt. If furl edited the prompt, fresh is the size of
+// tokens are added to the prompt, or removed if there are less than none. If furl edited the prompt, fresh is the size of
 // the new messages, and held says that the cache had the rest.
 func usageWithout(u furl.Usage, hidden int, edited, held bool, fresh int) furl.Usage {
 	prompt := u.Prompt() + hidden
 	out := furl.Usage{Output: u.Output, Reasoning: u.Reasoning}
 	if !edited {
 		out = u
+		if hidden < 0 {
+			takeFrom(&out, -hidden)
+			return out
+		}
 		fresh = hidden
 		if u.CacheRead > 0 {
 			out.CacheRead += hidden

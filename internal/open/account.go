@@ -24,7 +24,7 @@ func (c *Change) account(sent *policy.Fit, reply *protocol.Reply) *price.Account
 		r.Usage, r.Passes = furl.Usage{}, nil
 		a := r.Account()
 		a.Prompt = cmp.Or(reply.Usage.Prompt(), a.Prompt)
-		a.PromptWithout = a.Prompt
+		a.PromptWithout, a.PromptMost = a.Prompt, a.Prompt
 		return &a
 	}
 	st := c.log.State()

@@ -15,6 +15,7 @@ func savingsOf(a *price.Account) storage.Savings {
 	s := storage.Savings{
 		Requests: 1, Tokens: a.Prompt, TokensWithout: a.PromptWithout, SummaryTokens: a.OwnTokens,
 		Cost: a.Cost, CostWithout: a.Without, SummaryCost: a.Own,
+		TokensSpread: a.PromptMost - a.PromptWithout, CostSpread: a.WithoutMost - a.Without,
 	}
 	if a.Over {
 		s.OverWindow = 1
@@ -40,6 +41,7 @@ func (a *shared) addSavings(key furl.SessionKey, was, is *storage.Ledger) bool {
 		Requests: -before.Requests, Tokens: -before.Tokens, TokensWithout: -before.TokensWithout, SummaryTokens: -before.SummaryTokens,
 		Pings: -before.Pings, PingTokens: -before.PingTokens, PingCost: -before.PingCost,
 		OverWindow: -before.OverWindow, Unpriced: -before.Unpriced, Cost: -before.Cost, CostWithout: -before.CostWithout, SummaryCost: -before.SummaryCost,
+		TokensSpread: -before.TokensSpread, CostSpread: -before.CostSpread,
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -68,27 +68,6 @@ func (p *Page) money(v *visit) error {
 // Ages are the time ranges to choose from.
 func (d *moneyPage) Ages() []choice { return ages[1:] }
 
-// compared is what requests have cost and what they would have cost without furl.
-type compared struct{ storage.Savings }
-
-// Words say in a line what was saved, as furl status does.
-func (c compared) Words() string {
-	sent := c.TokensSent()
-	text := fmt.Sprintf("%s tokens sent instead of %s%s", thousands(sent), thousands(c.TokensWithout), numbers.Change(float64(sent), float64(c.TokensWithout)))
-	if sent == c.TokensWithout {
-		text = thousands(sent) + " tokens sent, none saved"
-	}
-	if cost := c.Spent(); c.CostWithout > 0 && dollars(cost) == dollars(c.CostWithout) {
-		text += "; list price " + dollars(cost)
-	} else if c.CostWithout > 0 {
-		text += fmt.Sprintf("; list price %s instead of %s%s", dollars(cost), dollars(c.CostWithout), numbers.Change(cost, c.CostWithout))
-	}
-	return text
-}
-
-// savingsWords are compared.Words for templates.
-func savingsWords(s storage.Savings) string { return compared{s}.Words() }
-
 // priceClass is a line of the table of what a session's requests consist of.
 type priceClass struct {
 	Name string

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -66,7 +67,7 @@ func newDayChart(lines []storage.SavingsLine, alone bool) *dayChart {
 			if c.Dollars {
 				bar.with, bar.without = s.Spent(), s.CostWithout
 			}
-			words := compared{s.Savings}.Words()
+			words := operation.SavedWords(s.Savings)
 			if alone {
 				words = aloneWords(&s.Savings)
 			}

@@ -102,6 +102,7 @@ func savingsOf(t session.Totals) storage.Savings {
 	return storage.Savings{
 		Requests: t.Requests, Tokens: t.Tokens, TokensWithout: t.TokensWithout, SummaryTokens: t.Own.Tokens, OverWindow: t.Over, Unpriced: t.Unpriced,
 		Cost: t.Cost, CostWithout: t.Without, SummaryCost: t.Own.Cost,
+		TokensSpread: t.TokensMost - t.TokensWithout, CostSpread: t.WithoutMost - t.Without,
 	}
 }
 

@@ -16,22 +16,6 @@ func Undated(model string) string {
 	return model
 }
 
-// SavedWords says in a line what was saved. Subscriptions do not pay list prices, so
-// tokens are first.
-func SavedWords(s storage.Savings) string {
-	sent := s.TokensSent()
-	text := fmt.Sprintf("%s tokens sent instead of %s%s", numbers.Thousands(sent), numbers.Thousands(s.TokensWithout), numbers.Change(float64(sent), float64(s.TokensWithout)))
-	if sent == s.TokensWithout {
-		text = numbers.Thousands(sent) + " tokens sent, none saved"
-	}
-	if cost := s.Spent(); s.CostWithout > 0 && cost == s.CostWithout {
-		text += "; list price " + numbers.Money(cost)
-	} else if s.CostWithout > 0 {
-		text += fmt.Sprintf("; list price %s instead of %s%s", numbers.Money(cost), numbers.Money(s.CostWithout), numbers.Change(cost, s.CostWithout))
-	}
-	return text
-}
-
 // ListPrice formats what was saved in dollars, "" if no price is known.
 func ListPrice(s storage.Savings, saved float64) string {
 	switch {

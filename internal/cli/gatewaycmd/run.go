@@ -17,6 +17,7 @@ import (
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/serving"
 	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/storage"
@@ -161,7 +162,7 @@ func (r *agentRun) print(w io.Writer, s *serving.Running) {
 		hidden = "dry run: nothing was hidden; with --log info, " + r.log.Path + " says what would have been"
 	}
 	say("%s", hidden)
-	say("%s", cmdline.SavedWords(sum))
+	say("%s", operation.SavedWords(sum))
 	if next := resumeCommand(r.args, meta.Hint); next != "" {
 		say("continue with: %s", next)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/storage"
 )
@@ -48,9 +49,9 @@ func printSavings(w io.Writer, rep *storage.SavingsReport) {
 	t.Print()
 	s := rep.Total
 	fmt.Fprintln(w)
-	cmdline.PrintWrapped(w, fmt.Sprintf("%s%s: %s", numbers.Count(s.Requests, "request"), period, cmdline.SavedWords(s.Savings)), cmdline.Width(w))
-	if s.OverWindow > 0 {
-		cmdline.PrintWrapped(w, fmt.Sprintf("Without furl, %s would not have fit the context window; the figures without furl include %s as if the provider had accepted %[2]s.", numbers.Count(s.OverWindow, "request"), numbers.OneOrMore(s.OverWindow, "it", "them")), cmdline.Width(w))
+	cmdline.PrintWrapped(w, fmt.Sprintf("%s%s: %s", numbers.Count(s.Requests, "request"), period, operation.SavedWords(s.Savings)), cmdline.Width(w))
+	if over := operation.OverWords(s.Savings); over != "" {
+		cmdline.PrintWrapped(w, over, cmdline.Width(w))
 	}
 	if s.Pings > 0 {
 		cmdline.PrintWrapped(w, fmt.Sprintf("These figures include %s that kept prompt caches alive: %s tokens, %s.", numbers.Count(s.Pings, "request"), numbers.Thousands(s.PingTokens), numbers.Money(s.PingCost)), cmdline.Width(w))

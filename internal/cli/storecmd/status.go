@@ -16,6 +16,7 @@ import (
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/quota"
 	"github.com/furlhq/furl/internal/status"
 	"github.com/furlhq/furl/internal/workspace"
@@ -131,7 +132,7 @@ func printStatus(f *cmdline.StoreFlags, w io.Writer, s *status.Status) {
 			context += "; nothing hidden"
 		}
 		cmdline.PrintWrapped(w, context, cols)
-		cmdline.PrintWrapped(w, fmt.Sprintf("%s: %s", numbers.Count(s.Savings.Requests, "request"), cmdline.SavedWords(s.Savings.Savings)), cols)
+		cmdline.PrintWrapped(w, fmt.Sprintf("%s: %s", numbers.Count(s.Savings.Requests, "request"), operation.SavedWords(s.Savings.Savings)), cols)
 	}
 	for _, u := range s.Limits {
 		words := "limit: " + cmdline.Label(u.String())
