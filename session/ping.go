@@ -40,6 +40,7 @@ func (s *Session) RecordPing(ctx context.Context, p Ping) (float64, error) {
 		m.Ledger.Add(p.At.Format(time.DateOnly), open.LedgerModel(p.Model), one)
 		if p.Usage.CacheRead > 0 && p.At.After(m.Ledger.LastPing) {
 			m.Ledger.LastPing = p.At.UTC().Round(0)
+			m.Ledger.Next = m.Ledger.Next.UsedAt(m.Ledger.LastPing)
 		}
 		c.SetMeta(m)
 		return nil

@@ -91,6 +91,8 @@ type Ledger struct {
 	// LastPing is the time of the newest request that kept the prompt cache alive,
 	// zero if there was none.
 	LastPing time.Time `json:"last_ping,omitzero"`
+	// Next is what the next input costs after the newest request, nil if that is unknown.
+	Next *NextInput `json:"next_input,omitempty"`
 	// Days has the savings by day and model, in the order of their first request.
 	Days []DaySavings `json:"days"`
 }

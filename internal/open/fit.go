@@ -330,6 +330,7 @@ func (c *Change) Observe(ctx context.Context, sent *policy.Fit, bodies Bodies, r
 		m.Format = reply.Format
 	}
 	c.addToLedger(&m, sent, hidden)
+	c.noteNextInput(ctx, &m, sent)
 	c.SetMeta(m)
 	return true, nil
 }

@@ -60,9 +60,10 @@ var rules = map[string]rule{
 	// What drives the core.
 	"internal/billed":      {imports: []string{".", "price", "storage", "transcript"}, offline: true},
 	"internal/tally":       {imports: []string{".", "storage", "internal/billed"}, pure: true},
+	"internal/nextinput":   {imports: []string{".", "price", "storage", "internal/numbers"}, stdlibOnly: true, pure: true},
 	"internal/account":     {imports: []string{".", "event", "price", "protocol", "token"}, offline: true},
 	"internal/clients":     {imports: []string{".", "protocol", "storage", "wire", "internal/membudget", "internal/rawjson"}, offline: true},
-	"internal/open":        {imports: above("internal/account", "internal/clients", "internal/numbers", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/keepalive", "internal/rebuild")},
+	"internal/open":        {imports: above("internal/account", "internal/clients", "internal/nextinput", "internal/numbers", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/keepalive", "internal/rebuild")},
 	"session":              {imports: above("internal/account", "internal/agents", "internal/fingerprint", "internal/open", "internal/rebuild")},
 	"tool":                 {imports: []string{"internal/numbers", "internal/unidiff", "internal/lazyregexp"}, offline: true},
 	"tool/mcptool":         {imports: []string{"tool", "internal/lazyregexp"}},
@@ -76,7 +77,7 @@ var rules = map[string]rule{
 	"internal/fit":         {imports: above("session", "inmem", "internal/exchange")},
 	"internal/operation":   {imports: []string{".", "policy", "price", "recall", "session", "storage", "internal/numbers", "internal/open", "internal/summary", "internal/visible"}, offline: true},
 	"furlhttp":             {imports: above("session", "internal/agents", "internal/exchange", "internal/rawjson")},
-	"gateway":              {imports: above("internal/clients", "session", "upstream", "furlhttp", "internal/access", "internal/admission", "internal/audit", "internal/agents", "internal/exchange", "internal/fit", "internal/keepalive", "internal/operation", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/quota", "internal/spending", "internal/summary", "internal/open")},
+	"gateway":              {imports: above("internal/nextinput", "internal/clients", "session", "upstream", "furlhttp", "internal/access", "internal/admission", "internal/audit", "internal/agents", "internal/exchange", "internal/fit", "internal/keepalive", "internal/operation", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/quota", "internal/spending", "internal/summary", "internal/open")},
 	"agent":                {imports: above("session", "upstream", "tool", "internal/exchange", "internal/recalltext", "internal/summary", "internal/open")},
 	"replay":               {imports: above("session", "sim", "internal/billed", "internal/fidelity", "internal/keepalive", "internal/numbers", "internal/promptcache"), offline: true},
 	"sim":                  {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
@@ -84,7 +85,7 @@ var rules = map[string]rule{
 
 	// Surfaces. Only internal/cli, its folder and cmd name a store.
 	"internal/report":    {imports: []string{".", "replay", "internal/numbers", "internal/look", "internal/uplot"}, offline: true},
-	"internal/web":       {imports: append(surface, "internal/account", "internal/billed", "internal/tally", "internal/membudget", "internal/numbers", "internal/agents", "internal/chat", "internal/highlight", "internal/htmx", "internal/look", "internal/operation", "internal/report", "internal/unidiff", "internal/visible")},
+	"internal/web":       {imports: append(surface, "internal/nextinput", "internal/account", "internal/billed", "internal/tally", "internal/membudget", "internal/numbers", "internal/agents", "internal/chat", "internal/highlight", "internal/htmx", "internal/look", "internal/operation", "internal/report", "internal/unidiff", "internal/visible")},
 	"internal/chat":      {imports: []string{"internal/numbers", ".", "agent", "event", "tool"}},
 	"internal/tui":       {imports: []string{"internal/numbers", ".", "agent", "tool", "event", "internal/chat", "internal/highlight", "internal/visible"}},
 	"internal/mcpserver": {imports: above("session", "internal/agents", "internal/operation", "internal/origin", "internal/readable", "internal/recalltext")},
@@ -101,7 +102,7 @@ var rules = map[string]rule{
 	"internal/remote":       {imports: []string{"gateway", "internal/launch", "internal/numbers", "internal/private", "internal/serving", "internal/usage", "internal/visible"}},
 	"internal/doctor":       {imports: []string{".", "storage", "internal/tenants", "gateway", "internal/access", "internal/audit", "internal/certs", "internal/config", "internal/launch", "internal/numbers", "internal/oidc", "internal/private", "internal/remote", "internal/serving", "internal/visible", "internal/workspace"}},
 	"internal/models":       {imports: above("agent", "inmem", "internal/config", "internal/numbers", "internal/operation", "internal/tenants", "internal/usage", "internal/visible", "session")},
-	"internal/conversation": {imports: above("agent", "internal/chat", "internal/config", "internal/launch", "internal/models", "internal/numbers", "internal/open", "internal/usage", "internal/visible", "internal/workspace", "session", "sim", "tool", "tool/mcptool")},
+	"internal/conversation": {imports: above("internal/nextinput", "agent", "internal/chat", "internal/config", "internal/launch", "internal/models", "internal/numbers", "internal/open", "internal/usage", "internal/visible", "internal/workspace", "session", "sim", "tool", "tool/mcptool")},
 	"internal/status":       {imports: above("internal/agents", "internal/billed", "internal/config", "internal/spending", "internal/tenants", "internal/usage", "internal/workspace", "postgres", "session", "sqlite")},
 	"internal/sessionlist":  {imports: []string{".", "internal/agents", "storage"}, offline: true},
 	"internal/tenants":      {imports: above("gateway", "internal/rebuild", "internal/numbers", "internal/recorded", "internal/usage", "internal/workspace")},
