@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/nextinput"
 	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/sessionjson"
 	"github.com/furlhq/furl/policy"
@@ -46,7 +47,7 @@ func (g *Gateway) apiRoutes() {
 	get("/sessions/{id}", forSession(g, oneSession))
 	get("/sessions/{id}/records", forSession(g, listRecords))
 	get("/sessions/{id}/view", forSession(g, showView))
-	get("/sessions/{id}/context", forSession(g, showContext))
+	get("/sessions/{id}/context", forSession(g, g.showContext))
 	get("/sessions/{id}/reductions", forSession(g, listReductions))
 	get("/sessions/{id}/branches", forSession(g, listBranches))
 	get("/sessions/{id}/search", forSession(g, searchSession))
@@ -205,8 +206,17 @@ func oneSession(_ *http.Request, s *session.Session) (*sessionInfo, error) {
 	return &sessionInfo{sessionjson.Of(s.Info()), s.Head()}, nil
 }
 
-func showContext(r *http.Request, s *session.Session) (session.Usage, error) {
-	return s.Context(r.FormValue("model")), nil
+// contextReply is a context with what the input of the next message costs, in dollars and in
+// words; left out if that is unknown.
+type contextReply struct {
+	session.Usage
+	Next  *storage.NextInput `json:"next_input,omitempty"`
+	Words string             `json:"next_input_text,omitempty"`
+}
+
+func (g *Gateway) showContext(r *http.Request, s *session.Session) (contextReply, error) {
+	next, err := s.NextInput(r.Context())
+	return contextReply{s.Context(r.FormValue("model")), next, nextinput.Words(next, g.o.Now())}, err
 }
 
 type reductionList struct {

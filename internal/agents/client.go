@@ -187,7 +187,7 @@ var clients = map[string]Client{
 		Files: []ConfigFile{
 			{Paths: at("CLAUDE_CONFIG_DIR", ".claude", "settings.json"), Each: claudeClouds, Settings: []Setting{
 				set(PartURL, `"{url}"`, "env", "ANTHROPIC_BASE_URL"),
-				{Part: PartStatus, Path: []string{"statusLine"}, Value: `{"type": "command", "command": "{status}", "padding": 0}`, Wrap: wrapStatusLine},
+				{Part: PartStatus, Path: []string{"statusLine"}, Value: `{"type": "command", "command": "{status}", "padding": 0, "refreshInterval": 10}`, Wrap: wrapStatusLine},
 			}},
 			// This file is in the home folder, not in .claude, unless the folder was moved.
 			{Paths: at("CLAUDE_CONFIG_DIR", "", ".claude.json"), Settings: []Setting{mcpServers(mcpStdio)}},

@@ -67,6 +67,9 @@ type Meter struct {
 	Kinds []Kind
 	// Hidden is the number of hidden messages.
 	Hidden int
+	// Next says at a time what the input of the next message costs, in several lengths, the
+	// longest first; nil if that is unknown.
+	Next func(now time.Time) []string
 }
 
 // Kind is the size of one kind of content, such as "results".

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/agent"
@@ -23,6 +24,7 @@ import (
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/models"
+	"github.com/furlhq/furl/internal/nextinput"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/usage"
 	"github.com/furlhq/furl/internal/visible"
@@ -313,12 +315,19 @@ func (c *Conversation) Info() chat.Info {
 // Meter implements chat.Conversation.
 func (c *Conversation) Meter() (chat.Meter, error) {
 	s := c.Session()
+	next, err := s.NextInput(context.Background())
+	if err != nil {
+		return chat.Meter{}, err
+	}
 	u := s.Context(c.Agent().Model().ID)
 	m := chat.Meter{Size: u.Size, Window: u.Limit, Hidden: max(0, u.Messages-u.Shown)}
 	for _, p := range u.Parts {
 		if p.Tokens > 0 && p.Name != "free" {
 			m.Kinds = append(m.Kinds, chat.Kind{Name: p.Name, Tokens: p.Tokens})
 		}
+	}
+	if next != nil {
+		m.Next = func(now time.Time) []string { return []string{nextinput.Words(next, now), nextinput.Short(next, now)} }
 	}
 	for _, set := range s.Settings() {
 		if set.Name == "context_threshold" {

@@ -12,6 +12,10 @@ import (
 	"github.com/furlhq/furl/internal/workspace"
 )
 
+// statusEvery is how often Claude Code 2.1.97 and later run the status line, in seconds. Earlier
+// ones run it with each message only.
+const statusEvery = 10
+
 // AddStatusLine adds furl's status line to the settings of Claude Code, for this run
 // only. A status line of the user stays; the note then says how to have both. It is
 // given once.
@@ -43,7 +47,8 @@ func (r *Route) AddStatusLine(place, file string) (note string) {
 		}
 		command.WriteString(" " + flag.name + " " + visible.QuoteArg(path))
 	}
-	r.settings["statusLine"] = map[string]any{"padding": 0, "type": "command", "command": command.String()}
+	// The time that the prompt cache lives runs on between messages.
+	r.settings["statusLine"] = map[string]any{"padding": 0, "type": "command", "command": command.String(), "refreshInterval": statusEvery}
 	return ""
 }
 

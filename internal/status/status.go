@@ -38,6 +38,8 @@ type Status struct {
 	// WindowAssumed: the window is that of similar models.
 	WindowAssumed bool `json:"window_assumed,omitempty"`
 	Hidden        int  `json:"hidden_tokens,omitempty"`
+	// Next is what the next input costs, nil if no price or no prompt cache is known.
+	Next *storage.NextInput `json:"next_input,omitempty"`
 	// Savings is nil if no request was answered, or a version of furl that does not count
 	// requests has recorded the session. Size and Hidden are then unknown.
 	Savings *storage.SavingsLine `json:"savings,omitempty"`
@@ -120,12 +122,20 @@ func Of(ctx context.Context, w *workspace.Workspace, tenant, name, hint string) 
 	}
 	if info.Ledger != nil {
 		s.Size, s.Hidden, s.UnknownTypes = info.Ledger.Size, info.Ledger.Hidden, info.Ledger.UnknownTypes
+		s.Next = info.Ledger.Next
 		total := info.Ledger.Total()
 		s.Savings = &storage.SavingsLine{Savings: total, TokensSaved: total.SavedTokens(), Saved: total.Saved()}
 		return s, nil
 	}
 	if info.Imported > 0 && hint == "" { // a status line has no time for it
 		if err := s.bill(ctx, store, &info, all); err != nil {
+			return nil, err
+		}
+		one, err := all.For(found.tenant).Open(ctx, info.Session)
+		if err != nil {
+			return nil, err
+		}
+		if s.Next, err = one.NextInput(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -121,7 +122,7 @@ func meterKinds(m chat.Meter) string {
 
 // statusLine is the last line of the frame. If it is too long, it has no session and
 // fewer parts of the meter.
-func statusLine(info chat.Info, m *chat.Meter, width int, sg *signs) string {
+func statusLine(info chat.Info, m *chat.Meter, now time.Time, width int, sg *signs) string {
 	sep := dim.Render(" " + sg.dot + " ")
 	session := string(info.Session)
 	if len(session) > 8 {
@@ -138,7 +139,11 @@ func statusLine(info chat.Info, m *chat.Meter, width int, sg *signs) string {
 	fixed := len(parts)
 	if m != nil {
 		text := meterText(*m)
-		if bar := meterBar(*m, min(20, width/6), sg); bar != "" && width >= 40 {
+		share := 6 // of the width
+		if m.Next != nil && width < 100 {
+			share = 10
+		}
+		if bar := meterBar(*m, min(20, width/share), sg); bar != "" && width >= 40 {
 			text = bar + " " + text
 		}
 		parts = append(parts, text)
@@ -153,6 +158,14 @@ func statusLine(info chat.Info, m *chat.Meter, width int, sg *signs) string {
 		parts = slices.Delete(parts, 1, 2) // the session
 	}
 	if m != nil {
+		if m.Next != nil {
+			for _, text := range m.Next(now) {
+				if text = label(strings.ReplaceAll(text, "·", sg.dot)); fits(text) {
+					parts = append(parts, text)
+					break
+				}
+			}
+		}
 		var more []string
 		if kinds := meterKinds(*m); kinds != "" {
 			more = append(more, kinds)

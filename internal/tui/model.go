@@ -146,6 +146,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.ticking = true
 		cmd = tea.Batch(cmd, tea.Tick(tickTime, func(time.Time) tea.Msg { return tick{} }))
 	}
+	if m.meter != nil && m.meter.Next != nil && !m.ticking { // the cache's time runs on
+		m.ticking = true
+		cmd = tea.Batch(cmd, tea.Tick(time.Second, func(time.Time) tea.Msg { return tick{} }))
+	}
 	return m, cmd
 }
 
@@ -207,7 +211,7 @@ func (m *model) frame() (lines []string, cursor *place) {
 		cursor = &place{len(below) + at.row, at.col}
 		below = append(below, text...)
 	}
-	below = append(below, statusLine(m.info, m.meter, m.width, m.signs))
+	below = append(below, statusLine(m.info, m.meter, time.Now(), m.width, m.signs))
 	if m.height >= roomyHeight {
 		below = append([]string{""}, below...)
 		if cursor != nil {

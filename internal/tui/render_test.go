@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -62,7 +63,7 @@ func TestHostile(t *testing.T) {
 		checkSafe(t, callLines(call, nil, 0, 60, &unicodeSigns), 60)
 		checkSafe(t, folded{title: label(text), text: text}.lines(60, &unicodeSigns), 60)
 		info := chat.Info{Session: "s", Model: text, Provider: text, Dir: text}
-		checkSafe(t, []string{statusLine(info, &chat.Meter{Size: 1, Window: 2, Kinds: []chat.Kind{{Name: text, Tokens: 1}}}, 60, &unicodeSigns)}, 60)
+		checkSafe(t, []string{statusLine(info, &chat.Meter{Size: 1, Window: 2, Kinds: []chat.Kind{{Name: text, Tokens: 1}}}, time.Time{}, 60, &unicodeSigns)}, 60)
 	}
 }
 
@@ -229,10 +230,29 @@ func TestMeter(t *testing.T) {
 		50:  "claude-sonnet-4… · ███░░░░░ 42% of 200k · simulat…",
 		30:  "claude-sonnet-4… · 42% of 200…",
 	} {
-		line := statusLine(info, &meter, width, &unicodeSigns)
+		line := statusLine(info, &meter, time.Time{}, width, &unicodeSigns)
 		if got := checkSafe(t, []string{line}, width); got != want {
 			t.Errorf("%d columns: %s\nexpected   %s", width, got, want)
 		}
+	}
+	meter.Kinds, meter.Hidden = nil, 0
+	meter.Next = func(now time.Time) []string {
+		return []string{fmt.Sprintf("cache expires in %d:00 · next input $0.09, after that $1.71, reduced $0.22", now.Minute()), fmt.Sprintf("cache %d:00 · next $0.09", now.Minute())}
+	}
+	at := time.Date(2026, 11, 29, 12, 3, 0, 0, time.UTC)
+	for width, want := range map[int]string{
+		160: "claude-sonnet-4-5 · 01JD9XQZ · ████████░░░░░░░░░░░░ 42% of 200k · simulated · cache expires in 3:00 · next input $0.09, after that $1.71, reduced $0.22",
+		100: "claude-sonnet-4-5 · 01JD9XQZ · ███████░░░░░░░░░ 42% of 200k · simulated · cache 3:00 · next $0.09",
+		80:  "claude-sonnet-4-5 · 01JD9XQZ · ███░░░░░ 42% of 200k · simulated",
+	} {
+		if got := checkSafe(t, []string{statusLine(info, &meter, at, width, &unicodeSigns)}, width); got != want {
+			t.Errorf("%d columns: %s\nexpected   %s", width, got, want)
+		}
+	}
+	billed := info
+	billed.Simulated = false
+	if got := checkSafe(t, []string{statusLine(billed, &meter, at, 80, &unicodeSigns)}, 80); got != "claude-sonnet-4-5 · 01JD9XQZ · ███░░░░░ 42% of 200k · cache 3:00 · next $0.09" {
+		t.Errorf("80 columns: %s", got)
 	}
 	for size, style := range map[int]string{100000: "50% of 200k", 128000: yellow.Render("64% of 200k"), 160000: red.Render("80% of 200k")} {
 		meter.Size = size
@@ -241,9 +261,9 @@ func TestMeter(t *testing.T) {
 		}
 	}
 	for _, m := range []chat.Meter{{}, {Size: -5, Window: 10}, {Size: 500, Window: 10, Kinds: []chat.Kind{{Tokens: -1}, {Tokens: 5}}}} {
-		checkSafe(t, []string{statusLine(info, &m, 80, &unicodeSigns)}, 80)
+		checkSafe(t, []string{statusLine(info, &m, time.Time{}, 80, &unicodeSigns)}, 80)
 	}
-	if got := ansi.Strip(statusLine(info, &meter, 80, &asciiSigns)); strings.ContainsFunc(got, func(r rune) bool { return r > 126 }) {
+	if got := ansi.Strip(statusLine(info, &meter, time.Time{}, 80, &asciiSigns)); strings.ContainsFunc(got, func(r rune) bool { return r > 126 }) {
 		t.Errorf("not ASCII: %s", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/nextinput"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -24,6 +25,9 @@ type meter struct {
 	Reductions int
 	Newest     furl.Seq
 	NewestAt   time.Time
+	// Next says what the input of the next message costs, "" if that is unknown or the
+	// meter is of an earlier request. Expired says what an expired cache means for it.
+	Next, Expired string
 	// State is what the gateway says about the session.
 	State []gateway.StateLine
 }
@@ -36,6 +40,14 @@ func (v *visit) meter(m *moment) *meter {
 	out := &meter{ID: v.s.ID(), Usage: v.usage(m)}
 	if v.State != nil {
 		out.State = v.State(v.r.Context(), v.s)
+	}
+	if m.isNow() {
+		next, err := v.s.NextInput(v.r.Context())
+		if err != nil {
+			v.p.log.Warn("page: price of the next message", "session", v.s.ID(), "error", err)
+		}
+		now := v.p.o.Now()
+		out.Next, out.Expired = nextinput.Words(next, now), nextinput.Explain(next, now)
 	}
 	info := v.s.Info()
 	if info.Ledger != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/furlhq/furl/internal/cli/cmdline"
+	"github.com/furlhq/furl/internal/nextinput"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/quota"
@@ -134,6 +135,13 @@ func printStatus(f *cmdline.StoreFlags, w io.Writer, s *status.Status) {
 		cmdline.PrintWrapped(w, context, cols)
 		cmdline.PrintWrapped(w, fmt.Sprintf("%s: %s", numbers.Count(s.Savings.Requests, "request"), operation.SavedWords(s.Savings.Savings)), cols)
 	}
+	if s.Next != nil {
+		words := "next message: " + nextinput.Words(s.Next, time.Now())
+		if more := nextinput.Explain(s.Next, time.Now()); more != "" {
+			words += ". " + cmdline.Label(more)
+		}
+		cmdline.PrintWrapped(w, words, cols)
+	}
 	for _, u := range s.Limits {
 		words := "limit: " + cmdline.Label(u.String())
 		if u.Reached() {
@@ -226,6 +234,9 @@ func statusLineOf(s *status.Status) string {
 			saved += ", list price " + numbers.Money(sum.Saved)
 		}
 		parts = append(parts, saved)
+	}
+	if words := nextinput.Words(s.Next, time.Now()); words != "" {
+		parts = append(parts, words)
 	}
 	for _, u := range s.Limits {
 		if u.Near() {
