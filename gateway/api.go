@@ -49,6 +49,7 @@ func (g *Gateway) apiRoutes() {
 	get("/sessions/{id}/view", forSession(g, showView))
 	get("/sessions/{id}/context", forSession(g, g.showContext))
 	get("/sessions/{id}/reductions", forSession(g, listReductions))
+	get("/sessions/{id}/lost", forSession(g, listLost))
 	get("/sessions/{id}/branches", forSession(g, listBranches))
 	get("/sessions/{id}/search", forSession(g, searchSession))
 	get("/sessions/{id}/blocks/{handle}", forSession(g, oneBlock))
@@ -225,6 +226,15 @@ type reductionList struct {
 
 func listReductions(_ *http.Request, s *session.Session) (*reductionList, error) {
 	return &reductionList{append([]session.Recorded{}, s.Reductions()...)}, nil
+}
+
+type lostList struct {
+	Compactions []*session.Loss `json:"compactions"`
+}
+
+func listLost(_ *http.Request, s *session.Session) (*lostList, error) {
+	list, err := s.Lost()
+	return &lostList{append([]*session.Loss{}, list...)}, err
 }
 
 type branchList struct {

@@ -130,7 +130,7 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
 	group(cmd, "Start here", gatewaycmd.DemoCommand(p), replaycmd.ReplayCommand(p), gatewaycmd.SetupCommand(p), gatewaycmd.RunCommand(p), chatcmd.Command(p))
-	group(cmd, "Look at sessions", storecmd.SessionsCommand(p), storecmd.ShowCommand(p), storecmd.GetCommand(p), storecmd.SearchCommand(p), storecmd.ContextCommand(p), storecmd.BranchesCommand(p), storecmd.StatusCommand(p), replaycmd.UsageCommand(p), storecmd.StatsCommand(p), gatewaycmd.UICommand(p))
+	group(cmd, "Look at sessions", storecmd.SessionsCommand(p), storecmd.ShowCommand(p), storecmd.GetCommand(p), storecmd.SearchCommand(p), storecmd.ContextCommand(p), storecmd.LostCommand(p), storecmd.BranchesCommand(p), storecmd.StatusCommand(p), replaycmd.UsageCommand(p), storecmd.StatsCommand(p), gatewaycmd.UICommand(p))
 	group(cmd, "Change what the model sees", storecmd.OperationCommand(p, "pin"), storecmd.OperationCommand(p, "prefer"), storecmd.OperationCommand(p, "unpin"), storecmd.OperationCommand(p, "hide"), storecmd.OperationCommand(p, "restore"),
 		storecmd.OperationCommand(p, "compact"), storecmd.ReduceCommand(p), storecmd.OperationCommand(p, "rewind"), storecmd.OperationCommand(p, "fork"), storecmd.SummaryCommand(p), storecmd.EditSummaryCommand(p), storecmd.SetCommand(p))
 	group(cmd, "Move sessions", storecmd.ImportCommand(p), storecmd.ExportCommand(p), storecmd.ResumeInCommand(p), storecmd.FitCommand(p))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/chat"
+	"github.com/furlhq/furl/internal/lost"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -15,6 +16,7 @@ type marker struct {
 	policy.Reduced
 	Line   string // such as "Context Compacted #1 — 45 messages archived, ~150,000 tokens freed"
 	Cost   furl.Cost
+	Loses  bool         // it is a compaction, of which the page shows what it lost
 	Hidden []hiddenPart // at most maxMarked
 	More   int          // how many more it hides
 	Acts   []button
@@ -66,6 +68,7 @@ func (m *moment) marker(r *policy.Reduced) *marker {
 		return out
 	}
 	out.Cost = applied.Cost
+	out.Loses = lost.IsCompaction(applied.Reduction, applied.By)
 	out.Acts = m.reductionActs(r)
 	for i := range applied.Items {
 		shown := ""

@@ -8,11 +8,19 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/furlhq/furl"
 )
 
 // showPart shows the body of a folded part of the transcript.
 func (p *Page) showPart(v *visit) error {
-	return v.atMoment(func(m *moment) error {
+	var path []furl.Record
+	var reduction furl.Seq
+	err := v.atMoment(func(m *moment) error {
+		if r := m.reductionAt(v.r.FormValue("at")); r != nil {
+			path, reduction = m.snap.log.Path(m.state.Head()), r.Seq
+			return nil
+		}
 		pos, msg, b, err := v.blockAt(m)
 		if err != nil {
 			return err
@@ -21,6 +29,10 @@ func (p *Page) showPart(v *visit) error {
 		v.render(http.StatusOK, "partbody", &part)
 		return nil
 	})
+	if err != nil || reduction == 0 {
+		return err
+	}
+	return v.showLost(path, reduction) // without the lock: it reads the whole session
 }
 
 // original responds with the text of a block as a file to download: the bytes as they were

@@ -62,9 +62,10 @@ var rules = map[string]rule{
 	"internal/tally":       {imports: []string{".", "storage", "internal/billed"}, pure: true},
 	"internal/nextinput":   {imports: []string{".", "price", "storage", "internal/numbers"}, stdlibOnly: true, pure: true},
 	"internal/account":     {imports: []string{".", "event", "price", "protocol", "token"}, offline: true},
+	"internal/lost":        {imports: []string{".", "internal/lexer", "recall"}, offline: true},
 	"internal/clients":     {imports: []string{".", "protocol", "storage", "wire", "internal/membudget", "internal/rawjson"}, offline: true},
 	"internal/open":        {imports: above("internal/account", "internal/clients", "internal/nextinput", "internal/numbers", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/keepalive", "internal/rebuild")},
-	"session":              {imports: above("internal/account", "internal/agents", "internal/fingerprint", "internal/open", "internal/rebuild")},
+	"session":              {imports: above("internal/account", "internal/agents", "internal/fingerprint", "internal/lost", "internal/open", "internal/rebuild")},
 	"tool":                 {imports: []string{"internal/numbers", "internal/unidiff", "internal/lazyregexp"}, offline: true},
 	"tool/mcptool":         {imports: []string{"tool", "internal/lazyregexp"}},
 	"internal/fingerprint": {imports: []string{"."}, pure: true},
@@ -85,7 +86,7 @@ var rules = map[string]rule{
 
 	// Surfaces. Only internal/cli, its folder and cmd name a store.
 	"internal/report":    {imports: []string{".", "replay", "internal/numbers", "internal/look", "internal/uplot"}, offline: true},
-	"internal/web":       {imports: append(surface, "internal/nextinput", "internal/account", "internal/billed", "internal/tally", "internal/membudget", "internal/numbers", "internal/agents", "internal/chat", "internal/highlight", "internal/htmx", "internal/look", "internal/operation", "internal/report", "internal/unidiff", "internal/visible")},
+	"internal/web":       {imports: append(surface, "internal/nextinput", "internal/account", "internal/billed", "internal/tally", "internal/membudget", "internal/numbers", "internal/agents", "internal/chat", "internal/highlight", "internal/htmx", "internal/look", "internal/lost", "internal/operation", "internal/report", "internal/unidiff", "internal/visible")},
 	"internal/chat":      {imports: []string{"internal/numbers", ".", "agent", "event", "tool"}},
 	"internal/tui":       {imports: []string{"internal/numbers", ".", "agent", "tool", "event", "internal/chat", "internal/highlight", "internal/visible"}},
 	"internal/mcpserver": {imports: above("session", "internal/agents", "internal/operation", "internal/origin", "internal/readable", "internal/recalltext")},
