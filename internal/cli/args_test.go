@@ -15,7 +15,7 @@ func TestUnexpectedArguments(t *testing.T) {
 	// These take any number of arguments.
 	many := map[string]bool{
 		"furl delete": true, "furl import": true, "furl models": true, "furl replay": true, "furl search": true, "furl set": true,
-		"furl pin": true, "furl prefer": true, "furl unpin": true, "furl hide": true, "furl compact": true, "furl restore": true, "furl tenants move": true, "furl redact": true, "furl encryption enable": true, "furl encryption rotate": true, "furl help": true,
+		"furl pin": true, "furl prefer": true, "furl unpin": true, "furl hide": true, "furl compact": true, "furl restore": true, "furl tenants move": true, "furl usage": true, "furl redact": true, "furl encryption enable": true, "furl encryption rotate": true, "furl help": true,
 		"furl run": true, // its error names the missing "--"
 	}
 	tested := 0
