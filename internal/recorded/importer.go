@@ -2,6 +2,7 @@ package recorded
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -71,6 +72,8 @@ type Importer struct {
 	// Appended, if not nil, is called after each append. Then appends are small.
 	Appended func(context.Context, furl.SessionKey) error
 
+	projects map[projectID]string // of the store's sessions that are folders here, "" if several are
+
 	orphans map[furl.SessionKey]map[furl.SessionKey]bool // forks in the store, by the session that they wait for
 }
 
@@ -94,9 +97,10 @@ func (im *Importer) Session(ctx context.Context, rec *transcript.Recording, s *t
 		meta.Title = session.Title(records)
 		line.Title = meta.Title
 	}
-	if meta.Project = ProjectOf(s, meta.Project); im.Project != "" {
-		meta.Project = im.Project
+	if err := im.findRecorded(ctx); err != nil {
+		return line, err
 	}
+	meta.Project = cmp.Or(im.Project, im.projectHere(ProjectOf(s, meta.Project), meta.Title))
 	if done, err := im.joinRecorded(ctx, rec, s, meta, &line); done || err != nil {
 		return line, err
 	}

@@ -76,6 +76,7 @@ func (im *Importer) findRecorded(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			im.noteProject(&info.Meta)
 			if info.Source == "" && (info.Hint != "" || info.Imported == 0) || info.Source == sourceGateway {
 				im.Recorded[info.Hint] = append(im.Recorded[info.Hint], info)
 			}
