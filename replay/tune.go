@@ -70,6 +70,9 @@ func (t *Tuning) String() string {
 		best = "Policy that keeps the most quoted lines visible and " + t.Wish.String()
 	}
 	text := fmt.Sprintf("%s: %s, %s of the cost as recorded.", best, t.Chosen, percent(t.Settings[i].Cost))
+	if n := t.find(none); n >= 0 && t.Settings[n].unsent > 0 { // a request that does not fit has no price to compare with
+		text = fmt.Sprintf("%s: %s.", best, t.Chosen)
+	}
 	switch {
 	case t.Resamples == 0:
 		return text + " One recording is too few for a reliable choice; add more."

@@ -39,6 +39,9 @@ func newHeadline(totals []replay.Result, subject int, fits bool, wish replay.Wis
 		r := &totals[subject]
 		h.Policy = clean(r.Policy, 40)
 		h.After = " would have " + changed(r)
+		if fails != "" { // they have no price to compare with
+			h.After = fmt.Sprintf(" would have fit %s into the context window", counted(r.Requests-r.Unsent(), "request"))
+		}
 		if r.References > 0 {
 			h.After += " and kept " + keptOf(r) + " visible"
 		}
@@ -62,7 +65,11 @@ func newHeadline(totals []replay.Result, subject int, fits bool, wish replay.Wis
 		if r.Edits > 0 && wish.Cost == 0 {
 			who = fmt.Sprintf("The one with the fewest blind edits (%s), %s", share(r.BlindEdits, r.Edits), clean(r.Policy, 40))
 		}
-		h.Sentences = append(h.Sentences, fmt.Sprintf("None is recommended. %s, would have %s and kept %s visible.", who, changed(r), keptOf(r)))
+		what := changed(r)
+		if everything >= 0 && totals[everything].Unsent() > 0 {
+			what = fmt.Sprintf("fit %s into the context window", counted(r.Requests-r.Unsent(), "request"))
+		}
+		h.Sentences = append(h.Sentences, fmt.Sprintf("None is recommended. %s, would have %s and kept %s visible.", who, what, keptOf(r)))
 	}
 	if subject >= 0 && everything >= 0 {
 		h.tiles(&totals[subject], &totals[everything])
@@ -70,13 +77,19 @@ func newHeadline(totals []replay.Result, subject int, fits bool, wish replay.Wis
 	return h
 }
 
-// Outcome says what a policy would have changed: the cost and what stayed visible.
-func Outcome(r *replay.Result) string {
-	if !comparable(r) {
+// Outcome says what a policy would have changed, compared with the result of policy none, if that is
+// not nil: the cost and what stayed visible.
+func Outcome(r, asRecorded *replay.Result) string {
+	text := ""
+	switch {
+	case asRecorded != nil && asRecorded.Unsent() > r.Unsent(): // what does not fit has no price to compare with
+		text = fmt.Sprintf("Would have fit %s more into the context window", counted(asRecorded.Unsent()-r.Unsent(), "request"))
+	case !comparable(r):
 		return "Its cost cannot be compared."
+	default:
+		text = "Would have " + changed(r)
 	}
-	text := "Would have " + changed(r)
-	if math.Abs(*r.CostShare-1) < 0.0005 {
+	if comparable(r) && math.Abs(*r.CostShare-1) < 0.0005 {
 		text = "Would have cost the same"
 	}
 	if r.References > 0 {

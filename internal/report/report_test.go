@@ -147,12 +147,12 @@ func TestHeadline(t *testing.T) {
 		{"no prices", []replay.Result{{Policy: none, CostShare: x(1)}, {Policy: "mask", CostShare: x(0.75)}},
 			"mask would have cut the tokens sent by 25%.", ""},
 		{"nothing to compare", []replay.Result{{Policy: "mask"}}, "There are no costs to compare.", ""},
-		{"everything does not fit", []replay.Result{{Policy: none, Requests: 50, Overflows: 7, Impossible: 1, CostShare: x(1)}, {Policy: "mask", CostShare: x(0.75)}},
-			"mask would have cut the tokens sent by 25%.", "As recorded, 8 of 50 requests do not fit the context window."},
+		{"everything does not fit", []replay.Result{{Policy: none, Requests: 50, Overflows: 7, Impossible: 1, CostShare: x(1)}, {Policy: "mask", Requests: 50, CostShare: x(0.75)}},
+			"mask would have fit 50 requests into the context window.", "As recorded, 8 of 50 requests do not fit the context window."},
 		{"everything does not fit, and what does forgets", []replay.Result{{Policy: none, Requests: 50, Overflows: 8, CostShare: x(1)}, {Policy: "mask", Requests: 50, CostShare: x(0.75), References: 10, ReferencesKept: 5}},
 			"As recorded, 8 of 50 requests do not fit the context window.", "50 42 as recorded"},
 		{"dearer, but it fits", []replay.Result{{Policy: none, Requests: 50, Overflows: 8, Cost: x(1), OverflowCost: 3, CostShare: x(1)}, {Policy: "mask", Requests: 50, Cost: x(5), CostShare: x(1.25)}},
-			"mask would have raised the cost by 25%.", "$5.00 $4.00 as recorded"},
+			"mask would have fit 50 requests into the context window.", "$5.00 $4.00 as recorded"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

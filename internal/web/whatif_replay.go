@@ -112,9 +112,13 @@ const asRecorded = "none"
 func choicesOf(rep *replay.Report) []replayChoice {
 	best, fits := replay.Recommend(rep.Totals, 0, rep.Wish)
 	var list []replayChoice
+	var all *replay.Result
+	if i := slices.IndexFunc(rep.Totals, func(r replay.Result) bool { return r.Policy == asRecorded }); i >= 0 {
+		all = &rep.Totals[i]
+	}
 	for i := range rep.Totals {
 		if r := &rep.Totals[i]; r.Policy != asRecorded {
-			list = append(list, replayChoice{r.Policy, report.Outcome(r), fits && i == best})
+			list = append(list, replayChoice{r.Policy, report.Outcome(r, all), fits && i == best})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b replayChoice) int {

@@ -406,6 +406,8 @@ func recommend(w io.Writer, rep *replay.Report, size int, where string, wish rep
 		cmdline.PrintWrapped(w, fmt.Sprintf("No %s that costs less than as recorded %s.", kind, wish), cols)
 	case fits && rep.Tuning != nil:
 		cmdline.PrintWrapped(w, rep.Tuning.String(), cols)
+	case fits && over > 0: // a request that does not fit has no price to compare with
+		cmdline.PrintWrapped(w, fmt.Sprintf("Cheapest policy that %s: %s, %s.", wish, rep.Totals[i].Policy, dollars(rep.Totals[i].Total())), cols)
 	case fits:
 		cmdline.PrintWrapped(w, fmt.Sprintf("Cheapest policy that %s: %s, %s of the cost as recorded.", wish, rep.Totals[i].Policy, ratio(rep.Totals[i].CostShare)), cols)
 	}
