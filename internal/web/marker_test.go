@@ -103,7 +103,7 @@ func TestBrowserMarkerNarrow(t *testing.T) {
 	for _, width := range []int64{1440, 1024, 390} {
 		b.Size(width, 800)
 		b.Drawn()
-		at := browsertest.Eval[[]float64](b, `[...document.querySelectorAll('.row.marker summary, .row.marker summary > *')].map((e) => e.getBoundingClientRect().top)`)
+		at := browsertest.Eval[[]float64](b, `((line) => [line, ...line.children].map((e) => e.getBoundingClientRect().top))(document.querySelector('.row.marker summary'))`)
 		for _, top := range at {
 			if top > at[0]+6 {
 				t.Errorf("at %d pixels, the parts of the line are at %v", width, at)
