@@ -38,6 +38,9 @@ const maxSpendingRead = 5 * time.Second
 // spendingLimits returns the limits of a tenant. ok is false if none is about dollars or
 // tokens.
 func (g *Gateway) spendingLimits(t furl.Tenant) (l access.Limits, ok bool) {
+	if g.o.Limits == nil {
+		return l, false
+	}
 	l = g.o.Limits.Of(t)
 	return l, spending.Applies(&l)
 }

@@ -16,9 +16,9 @@ type hits struct {
 }
 
 // fits reports whether runs have the hits of the recording: its requests are not replayed as those
-// of another model or of another client, or with another cache.
+// of another model, or with another cache.
 func (o *Options) fits() bool {
-	return o.Model == "" && o.CacheLifetime == 0 && !o.noMark && !o.renewOne
+	return o.Model == "" && o.CacheLifetime == 0 && o.CacheRead == nil && o.CacheWrite == nil && !o.noMark && !o.renewOne
 }
 
 // A read differs from the simulated one if it differs by more than 3% of the prompt and 1,500

@@ -342,7 +342,7 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	out := &r.out
 	out.Requests++
 	out.withoutFurl = out.withoutFurl || !r.s.sentAsRecorded
-	if q.ex.Usage.Prompt() > 0 {
+	if q.ex.Usage.Prompt() > 0 && r.o.fits() {
 		out.reported++
 	}
 	out.inWindow(b.Window, out.windowsDiffer)

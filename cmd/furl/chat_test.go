@@ -235,6 +235,7 @@ var varying = []struct {
 	{regexp.MustCompile(`(?m)^[a-z0-9]{8}  furl chat`), "SESSIONX  furl chat"},
 	{regexp.MustCompile(`furl:[a-z0-9]{8,12}/`), "furl:SESSIONX/"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d`), "2026-01-31 12:00"},
+	{regexp.MustCompile(`(cache (?:expires in )?)\d+:\d\d`), "${1}M:SS"},
 	{regexp.MustCompile(`\b[0-9]+(\.[0-9])?(ms|s)\b`), "0s"},
 	{regexp.MustCompile(`(?m) · 0s$`), ""}, // a command's duration, shown from half a second on
 }

@@ -214,7 +214,7 @@ func windowsOf(results []replay.Result) []int {
 
 // legend explains the columns, two on a line.
 var legend = [][]string{
-	{"billed: the recorded usage at list prices.", "+ compactions: what the agent's own compactions cost, estimated, because it does not record that; all other rows include it.", "as recorded: simulated, because no usage was recorded.", "cost: all requests and replies, including the policy's own model calls.",
+	{"billed: the recorded usage at list prices.", "+ compactions: what the agent's own compactions cost, estimated, because it does not record that; all other rows include it.", "as recorded: simulated.", "cost: all requests and replies, including the policy's own model calls.",
 		"between: where the cost is with a probability of 90%, if the prompt cache loses entries as often as it did.", "% of billed: that cost as a share of what was billed.", "% of recorded: that cost as a share of the cost as recorded."},
 	{"over the window: requests that the provider refuses as too long; the cost includes them, so that all rows pay for the same requests.", "their price: what they would cost."},
 	{"identifiers still visible: identifiers that the agent used again and could still see.", "quoted lines still visible: the same for whole lines, as in edits."},
