@@ -61,9 +61,9 @@ func TestCommandEndsProcesses(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			in := commandInput{Command: fmt.Sprintf("exec 3>%s; (trap '' TERM HUP INT; echo child >&3; sleep 1000) & sh -c 'echo other >&3; exec sleep 1000' & echo started; wait", pipe)}
+			in := commandInput{Command: fmt.Sprintf("exec 3>%s; echo started; (trap '' TERM HUP INT; echo child >&3; sleep 1000) & sh -c 'echo other >&3; exec sleep 1000' & wait", pipe)}
 			if how == "end" {
-				in.Command = strings.TrimSuffix(in.Command, "; wait")
+				in.Command = strings.TrimSuffix(in.Command, " wait")
 			}
 			done := make(chan Result, 1)
 			go func() {
