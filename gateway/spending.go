@@ -45,8 +45,8 @@ func (g *Gateway) spendingLimits(t furl.Tenant) (l access.Limits, ok bool) {
 	return l, spending.Applies(&l)
 }
 
-// readSpending reads the sums of a tenant. If that fails, those that are known apply, as
-// with every failure of the store.
+// readSpending reads the sums of a tenant. If that fails, the sums of the
+// last successful read apply.
 func (g *Gateway) readSpending(ctx context.Context, t furl.Tenant) {
 	ctx, cancel := context.WithTimeout(ctx, maxSpendingRead)
 	defer cancel()

@@ -28,7 +28,7 @@ func read(t testing.TB, fixture string) *transcript.Recording {
 }
 
 // Seven files that differ only in the terms of their two requests cost seven amounts, but for
-// Anthropic's priority tier, whose price nobody knows and which is named. By hand, at the
+// Anthropic's priority tier, which has no public price and is named. By hand, at the
 // prices of Claude Opus 5: 6 fresh, 65,000 read, 10,000 written, 160 out is
 // 0.00003 + 0.0325 + 0.0625 + 0.004 = $0.09903.
 func TestTerms(t *testing.T) {

@@ -40,7 +40,7 @@ func Parse(name string) (By, error) {
 	for i, by := range All {
 		names[i] = string(by)
 	}
-	return "", fmt.Errorf("unknown grouping %q: choose one of %s", name, strings.Join(names, ", "))
+	return "", fmt.Errorf("invalid grouping %q: expected one of %s", name, strings.Join(names, ", "))
 }
 
 // Query chooses requests and says how to group them.

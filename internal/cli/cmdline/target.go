@@ -206,7 +206,11 @@ func ReadRecording(cmd *cobra.Command, name string) (*transcript.Recording, erro
 	if name == "-" {
 		return reader.Read(recorded.Stdin, cmd.InOrStdin())
 	}
-	return reader.ReadFile(name)
+	rec, err := reader.ReadFile(name)
+	if err != nil {
+		return nil, recorded.NoFile(err)
+	}
+	return rec, nil
 }
 
 // OnlyStored returns an error if the command would change a recording.

@@ -12,7 +12,7 @@ import (
 	"github.com/furlhq/furl/replay"
 )
 
-// ceilings are the limits of --fail-above, nil for those that are not set.
+// ceilings are the limits of --fail-above; nil means no limit.
 type ceilings struct {
 	cost   *float64 // US dollars of all recordings
 	prompt *int     // tokens of the largest prompt

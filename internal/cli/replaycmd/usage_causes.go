@@ -20,7 +20,7 @@ func (f *usageFlags) printCauses(w io.Writer, rep *tally.CauseReport) error {
 	case f.csv:
 		return printCausesCSV(w, rep)
 	case rep.Total.Requests == 0:
-		fmt.Fprintln(w, "No requests found.")
+		fmt.Fprintln(w, noRequests)
 		return nil
 	}
 	t := cmdline.NewTable(w, cmdline.Text("cause"), cmdline.Number("calls"), cmdline.Number("tokens in\nall results"), cmdline.Number("tokens in\nall prompts"), cmdline.Number("tokens\nout"), cmdline.Number("list\nprice"), cmdline.Number("share"), cmdline.Text(""))

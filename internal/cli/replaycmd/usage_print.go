@@ -16,6 +16,9 @@ import (
 	"github.com/furlhq/furl/internal/tally"
 )
 
+// noRequests is said where nothing was counted.
+const noRequests = "No requests found. Name FILES or FOLDERS, run an agent with furl run, or choose other days and projects; furl usage --help lists the options."
+
 // print writes the report as the flags ask for. src is nil if only the store was read.
 func (f *usageFlags) print(w io.Writer, rep *tally.Report, zone *time.Location, src *recorded.Source) error {
 	switch {
@@ -26,7 +29,7 @@ func (f *usageFlags) print(w io.Writer, rep *tally.Report, zone *time.Location, 
 	}
 	switch {
 	case rep.Total == (tally.Sum{}):
-		fmt.Fprintln(w, "No requests found.")
+		fmt.Fprintln(w, noRequests)
 	default:
 		if rep.Total.Requests > 0 {
 			usageTable(w, rep, zone).Print()
