@@ -1,22 +1,6 @@
 package index
 
-import (
-	"io/fs"
-	"syscall"
-	"time"
-)
+import "syscall"
 
-// inode tells a file from another one with its name, and from what it was before a change whose time was set
-// back.
-type inode struct {
-	device, number uint64
-	changed        int64 // in nanoseconds
-}
-
-func inodeOf(info fs.FileInfo) inode {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return inode{}
-	}
-	return inode{uint64(st.Dev), st.Ino, time.Unix(st.Ctimespec.Unix()).UnixNano()}
-}
+// changeTime returns when a file or its metadata was changed, in seconds and nanoseconds.
+func changeTime(st *syscall.Stat_t) (seconds, nanoseconds int64) { return st.Ctimespec.Unix() }
