@@ -12,7 +12,7 @@ import (
 type part int
 
 // The parts. The first ones are what the prompts have, at the price of cache reads.
-// The last three are what writing to the cache costs in addition.
+// The next three are what writing to the cache costs in addition.
 const (
 	partFixed        part = iota // instructions, tools, and what is not recorded
 	partWords                    // of the user, and replies of the assistant
@@ -23,16 +23,17 @@ const (
 	partUnneeded                 // other results
 	partPlaceholders             // and lists
 	partMarkers
-	partFirst   // writing what is new
-	partPauses  // writing again what the cache has lost without a reduction
-	partRewrite // writing again because of a reduction
+	partFirst       // writing what is new
+	partPauses      // writing again what the cache has lost without a reduction
+	partRewrite     // writing again because of a reduction
+	partCompactions // by the agent
 	numParts
 )
 
 var partNames = [numParts]string{
 	"instructions, tools, not recorded", "words of the user and replies", "calls", "thinking",
 	"results of the newest step", "results that are quoted later", "other results", "placeholders and lists", "markers",
-	"first writing", "writing after pauses", "rewriting",
+	"first writing", "writing after pauses", "rewriting", "the agent's compactions",
 }
 
 // prompt is the size of what one request has, by part, in the provider's tokens.

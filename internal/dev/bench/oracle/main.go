@@ -170,6 +170,8 @@ func linesOf(report *replay.Report, sessions [][]*future) []line {
 		if l.none == 0 {
 			continue
 		}
+		// The floor is that of a policy under which the agent never compacts.
+		l.saved += r.Results[0].Split.Compactions
 		best := 2
 		for k := range r.Results {
 			if k > best && r.Results[k].Split.Input() < r.Results[best].Split.Input() {
@@ -177,6 +179,9 @@ func linesOf(report *replay.Report, sessions [][]*future) []line {
 			}
 		}
 		chosen := [3]int{0, 1, best}
+		for n, k := range chosen {
+			l.bills[n][partCompactions] = r.Results[k].Split.Compactions
+		}
 		for j, f := range sessions[i] {
 			l.saved += f.floor.dollars
 			for n, k := range chosen {
