@@ -8,12 +8,10 @@ import "github.com/furlhq/furl"
 // Message, and usages with Report at the position of their request, before
 // the reply.
 //
-// If the prompt changes other than by growing (a reduction, an undo, a
-// rewind), call Rebase with the new prompt; until the next report, the
-// estimate is then made by the Calibration alone. To estimate a view of the
-// same messages without sending it, subtract what it hides:
-//
-//	size := m.Estimate() - c.Added(m.Whole().Minus(token.PartOfView(view)))
+// If parts of the prompt are hidden or shown again, call Edit with what is left:
+// it is subtracted from the last report. If the prompt is another one (a rewind),
+// call Rebase with it; until the next report, the estimate is then made by the
+// Calibration alone.
 //
 // A Meter is a value: a copy can continue along another branch.
 type Meter struct {
@@ -22,6 +20,7 @@ type Meter struct {
 
 	whole   Part // everything counted in the prompt
 	loop    Part // thinking since the last user message
+	counted int  // tokens counted of thinking in loop whose size was reported
 	last    furl.Usage
 	known   bool // last was reported for the current prompt
 	thought bool // the reply to it has thinking
@@ -30,6 +29,8 @@ type Meter struct {
 	reply   Part // since last, messages of the model
 	added   Part // since last, everything else
 	gone    Part // since last, thinking that the provider has dropped
+	edited  bool // the prompt was edited since last, to the size left, and grew since
+	left    int
 }
 
 // NewMeter returns a meter for an empty prompt.
@@ -94,6 +95,7 @@ func (m *Meter) thinking(msg *furl.Message, p Part) Part {
 		return p
 	}
 	if m.last.Reasoning > 0 && m.known {
+		m.counted += p.Thinking
 		p.Thinking = 0
 		if !m.thought {
 			p.Reasoning = m.last.Reasoning
@@ -108,7 +110,7 @@ func (m *Meter) thinking(msg *furl.Message, p Part) Part {
 func (m *Meter) drop() {
 	m.gone = m.gone.Plus(m.loop)
 	m.whole = m.whole.Minus(m.loop)
-	m.loop = Part{}
+	m.loop, m.counted = Part{}, 0
 }
 
 // Report adds the usage and the passes of the request whose prompt is everything added so
@@ -131,19 +133,38 @@ func (m *Meter) Report(u furl.Usage, passes furl.Passes) {
 	m.last, m.thought = u, false
 	m.known = last < 0 || passes[last].Kind != furl.PassCompaction
 	m.inside = sent != u.Prompt()
-	m.reply, m.added, m.gone = Part{}, Part{}, Part{}
+	m.reply, m.added, m.gone, m.edited = Part{}, Part{}, Part{}, false
 }
 
-// Rebase replaces the prompt; the last report no longer applies to it. If p
-// has thinking, all thinking reported since the last user message is assumed
-// to be still there.
-func (m *Meter) Rebase(p Part) {
-	if p.Thinking == 0 {
-		m.loop = Part{}
+// Edit replaces the prompt by what an edit leaves of it, p. The estimate then differs from
+// the one before by the difference of the two, as a plan of the edit expects
+// (furl.Budget.After).
+func (m *Meter) Edit(p Part) {
+	if !m.known && !m.edited {
+		m.Rebase(p)
+		return
 	}
+	before, size := Part{m.whole.Tokens, m.whole.Thinking + m.counted, m.whole.Items, 0}, m.Estimate()
+	freed := m.cal.Added(before.Minus(p))
+	if all := m.cal.Added(before); freed > size && all > 0 {
+		freed = round(float64(size) * float64(freed) / float64(all))
+	}
+	m.Rebase(p)
+	m.edited, m.left = true, size-freed
+}
+
+// Rebase replaces the prompt; the last report no longer applies to it. Of the thinking
+// reported since the last user message, p is assumed to have the share that it has of what
+// was counted.
+func (m *Meter) Rebase(p Part) {
+	if all := m.counted + m.loop.Thinking; all > 0 {
+		share := min(1, float64(p.Thinking)/float64(all))
+		m.counted, m.loop.Reasoning = round(float64(m.counted)*share), round(float64(m.loop.Reasoning)*share)
+	}
+	p.Thinking = max(0, p.Thinking-m.counted)
 	p.Reasoning += m.loop.Reasoning
 	m.loop.Thinking = p.Thinking
-	m.whole, m.known = p, false
+	m.whole, m.known, m.edited = p, false, false
 	m.reply, m.added, m.gone = Part{}, Part{}, Part{}
 }
 
@@ -151,12 +172,15 @@ func (m *Meter) Rebase(p Part) {
 // the other model's tokens; everything else starts from the model's prior.
 func (m *Meter) Switch(to *furl.Model) {
 	m.cal = m.cal.in(to)
-	m.known, m.lastOnly = false, to.Thinking.LastOnly
+	m.known, m.edited, m.lastOnly = false, false, to.Thinking.LastOnly
 }
 
 // Estimate estimates the current prompt.
 func (m *Meter) Estimate() int {
-	if !m.known {
+	switch {
+	case m.edited:
+		return max(m.left+m.cal.Added(m.added.Plus(m.reply).Minus(m.gone)), 0)
+	case !m.known:
 		return m.cal.Estimate(m.whole)
 	}
 	known, unknown := m.growth()

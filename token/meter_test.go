@@ -115,6 +115,32 @@ func TestMeterDropsCountedThinking(t *testing.T) {
 	}
 }
 
+// What an edit hides is subtracted from the last report, as a plan of it expects, and what
+// comes later is added. Of reported reasoning, the share that is left counts.
+func TestMeterEdit(t *testing.T) {
+	m := token.NewMeter(&furl.Model{})
+	m.Report(furl.Usage{Input: 10_000, Output: 562, Reasoning: 500}, nil)
+	m.Message(message(furl.RoleUser, block(furl.KindText, 3000)))
+	m.Report(furl.Usage{Input: 15_000, Output: 562, Reasoning: 500}, nil)
+	m.Message(message(furl.RoleAssistant, block(furl.KindThinking, 400), block(furl.KindCall, 50)))
+	before := token.Part{Tokens: 3050, Thinking: 400, Items: 1}
+	size, added := m.Estimate(), m.Calibration().Added
+	hidden := token.Part{Tokens: 2000, Thinking: 400}
+	m.Edit(before.Minus(hidden))
+	want := size - added(hidden)
+	if got := m.Estimate(); got != want {
+		t.Errorf("%d tokens after an edit, want %d", got, want)
+	}
+	if got := m.Whole(); got != (token.Part{Tokens: 1050, Items: 1}) {
+		t.Errorf("the prompt is %+v", got)
+	}
+	m.Message(message(furl.RoleTool, block(furl.KindResult, 100)))
+	m.Edit(before.Plus(token.Part{Tokens: 100, Items: 1})) // the edit is undone
+	if got := m.Estimate(); got != size+added(token.Part{Tokens: 100, Items: 1}) {
+		t.Errorf("%d tokens after it was undone, were %d", got, size)
+	}
+}
+
 // After a reduction the last report no longer applies; the fit does.
 func TestMeterRebase(t *testing.T) {
 	m := token.NewMeter(&furl.Model{})

@@ -131,17 +131,15 @@ func (z *Sizer) Update(log *furl.Log, models ModelLookup) {
 // It asks for the view only if the prompt has changed other than by new messages.
 func (z *Sizer) Prompt(name string, m *furl.Model, view func() *furl.View) token.Meter {
 	meter := z.Meter
-	rebase := z.Edited
 	switch {
 	case z.Model == "":
-		meter, rebase = token.NewMeter(m), true
+		meter = token.NewMeter(m)
 	case z.Model != name:
 		meter.Switch(m)
-		rebase = true
+	case !z.Edited:
+		return meter
 	}
-	if rebase {
-		meter.Rebase(token.PartOfView(view()))
-	}
+	meter.Edit(token.PartOfView(view()))
 	return meter
 }
 

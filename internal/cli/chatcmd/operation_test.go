@@ -49,28 +49,31 @@ type operatedCase struct {
 	form []string // the action of the page and its fields
 	at   string   // for a model
 	yes  bool     // the command asks otherwise
+	id   string   // of the session; "": s1
 }
+
+func (c *operatedCase) session() string { return cmp.Or(c.id, "s1") }
 
 // operatedCases has each operation.
 var operatedCases = map[string]operatedCase{
-	"pin":     {"5", `{"handles":["5"]}`, []string{"pin", "at", "5"}, "5", false},
-	"unpin":   {"3", `{"handles":["3"]}`, []string{"unpin", "at", "3"}, "3", false},
-	"prefer":  {"5", `{"handles":["5"]}`, []string{"prefer", "at", "5"}, "5", false},
-	"hide":    {"5.0", `{"handles":["5.0"]}`, []string{"hide", "at", "5.0"}, "5.0", false},
-	"restore": {"7.0", `{"handles":["7.0"]}`, []string{"expand", "at", "7.0"}, "7.0", false},
-	"compact": {"5-9", `{"handles":["5-9"]}`, []string{"compact", "at", "5-9"}, "5-9", false},
-	"reduce":  {"--policy rolling-mask-5", `{"policy":"rolling-mask-5"}`, []string{"reduce", "policy", "rolling-mask-5"}, "", false},
-	"rewind":  {"5", `{"record":5}`, []string{"rewind", "at", "5"}, "", false},
-	"fork":    {"5", `{"at":5}`, []string{"fork", "at", "5"}, "", false},
-	"set":     {"policy=rolling title=Mine", `{"policy":"rolling","title":"Mine"}`, []string{"settings", "policy", "rolling", "title", "Mine"}, "", false},
-	"redact":  {"--pattern marker_1\\b", `{"patterns":["marker_1\\b"]}`, []string{"redact", "pattern", "marker_1\\b"}, "", true},
-	"hold":    {"--reason case", `{"reason":"case"}`, []string{"hold", "reason", "case"}, "", false},
-	"release": {"h-1", `{"hold":"h-1"}`, []string{"release", "hold", "h-1"}, "", false},
-	"delete":  {"", `{}`, []string{"delete"}, "", true},
+	"pin":     {"5", `{"handles":["5"]}`, []string{"pin", "at", "5"}, "5", false, ""},
+	"unpin":   {"3", `{"handles":["3"]}`, []string{"unpin", "at", "3"}, "3", false, ""},
+	"prefer":  {"5", `{"handles":["5"]}`, []string{"prefer", "at", "5"}, "5", false, ""},
+	"hide":    {"5.0", `{"handles":["5.0"]}`, []string{"hide", "at", "5.0"}, "5.0", false, ""},
+	"restore": {"7.0", `{"handles":["7.0"]}`, []string{"expand", "at", "7.0"}, "7.0", false, ""},
+	"compact": {"5-9", `{"handles":["5-9"]}`, []string{"compact", "at", "5-9"}, "5-9", false, ""},
+	"reduce":  {"--policy rolling-mask-5", `{"policy":"rolling-mask-5"}`, []string{"reduce", "policy", "rolling-mask-5"}, "", false, ""},
+	"rewind":  {"5", `{"record":5}`, []string{"rewind", "at", "5"}, "", false, ""},
+	"fork":    {"5", `{"at":5}`, []string{"fork", "at", "5"}, "", false, ""},
+	"set":     {"policy=rolling title=Mine", `{"policy":"rolling","title":"Mine"}`, []string{"settings", "policy", "rolling", "title", "Mine"}, "", false, ""},
+	"redact":  {"--pattern marker_1\\b", `{"patterns":["marker_1\\b"]}`, []string{"redact", "pattern", "marker_1\\b"}, "", true, ""},
+	"hold":    {"--reason case", `{"reason":"case"}`, []string{"hold", "reason", "case"}, "", false, ""},
+	"release": {"h-1", `{"hold":"h-1"}`, []string{"release", "hold", "h-1"}, "", false, ""},
+	"delete":  {"", `{}`, []string{"delete"}, "", true, ""},
 
-	"approve":      {"", `{}`, []string{"approve"}, "", false},
-	"refuse":       {"", `{}`, []string{"refuse"}, "", false},
-	"edit-summary": {"", `{"text":"They read files, and more."}`, []string{"edit", "text", "They read files, and more."}, "", false},
+	"approve":      {"", `{}`, []string{"approve"}, "", false, ""},
+	"refuse":       {"", `{}`, []string{"refuse"}, "", false, ""},
+	"edit-summary": {"", `{"text":"They read files, and more."}`, []string{"edit", "text", "They read files, and more."}, "", false, ""},
 }
 
 // Each operation does the same on every surface that has it, and no other surface has it.
@@ -255,11 +258,16 @@ func prepareSummary(t *testing.T, place string, tenant furl.Tenant) {
 
 func withSessions(t *testing.T, place string, use func(*session.Sessions)) {
 	t.Helper()
+	withSessionsOf(t, place, nil, use)
+}
+
+func withSessionsOf(t *testing.T, place string, o *session.Options, use func(*session.Sessions)) {
+	t.Helper()
 	store, err := sqlite.Open(place, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := session.New(store, nil)
+	all, err := session.New(store, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +347,7 @@ func operateOn(t *testing.T, on operation.Surface, o *operation.Operation, c *op
 	case operation.Command:
 		args := append(strings.Fields(o.Command), "--store", place)
 		if !o.NoSession {
-			args = append(args, "s1")
+			args = append(args, c.session())
 		}
 		args = append(args, strings.Fields(c.line)...)
 		if o.Name == "edit-summary" {
@@ -363,7 +371,7 @@ func operateOn(t *testing.T, on operation.Surface, o *operation.Operation, c *op
 			t.Fatal(opened)
 		}
 		conv := chatcmd.NewConversationIn(t, summaryScript, store)
-		if r := conv.Command(t.Context(), nil, "/resume s1", 80); r.Err != nil {
+		if r := conv.Command(t.Context(), nil, "/resume "+c.session(), 80); r.Err != nil {
 			t.Fatal(r.Err)
 		}
 		edit := &chatcmd.Asked{Answers: []chat.Answer{{Text: "They read files, and more."}}}
@@ -380,21 +388,22 @@ func operateOn(t *testing.T, on operation.Surface, o *operation.Operation, c *op
 			t.Fatal(err)
 		}
 	case operation.Model:
-		withSessions(t, place, func(all *session.Sessions) { err = operateByModel(t, all, o, c.at) })
+		withSessions(t, place, func(all *session.Sessions) { said, err = operateByModel(t, all, o, c) })
 	case operation.API, operation.Page:
 		withSessions(t, place, func(all *session.Sessions) { said, err = operateByHTTP(t, all, on, o, c) })
 	}
 	return said, err
 }
 
-func operateByModel(t *testing.T, all *session.Sessions, o *operation.Operation, at string) error {
+func operateByModel(t *testing.T, all *session.Sessions, o *operation.Operation, c *operatedCase) (said string, err error) {
 	list, err := mcpserver.OperationsFor([]string{o.Name})
 	if err != nil {
-		return err
+		return "", err
 	}
-	args := map[string]any{"handle": "furl:s1/" + at}
-	if first, last, isRange := strings.Cut(at, "-"); isRange {
-		args = map[string]any{"handle": "furl:s1/" + first, "to": last}
+	first, last, isRange := strings.Cut(c.at, "-")
+	args := map[string]any{"handle": "furl:" + c.session() + "/" + first}
+	if isRange {
+		args["to"] = last
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -409,13 +418,20 @@ func operateByModel(t *testing.T, all *session.Sessions, o *operation.Operation,
 		t.Fatal(err)
 	}
 	called, err := client.CallTool(ctx, &mcp.CallToolParams{Name: "memory_" + o.Name, Arguments: args})
-	if err == nil && called.IsError {
+	switch {
+	case err == nil && called.IsError:
 		err = fmt.Errorf("%v", called.GetError())
+	case err == nil:
+		for _, part := range called.Content {
+			if text, ok := part.(*mcp.TextContent); ok {
+				said += text.Text
+			}
+		}
 	}
 	_ = client.Close() // ends the server
 	stop()
 	<-ended
-	return err
+	return said, err
 }
 
 type pipes struct {
@@ -472,13 +488,13 @@ func requestOperation(t *testing.T, all *session.Sessions, on operation.Surface,
 	srv := httptest.NewServer(g)
 	defer g.Close()
 	defer srv.Close()
-	path, kind, body := "/furl/v1/sessions/s1/"+o.Path, "application/json", c.body
+	path, kind, body := "/furl/v1/sessions/"+c.session()+"/"+o.Path, "application/json", c.body
 	if on == operation.Page {
 		form := url.Values{}
 		for i := 1; i < len(c.form); i += 2 {
 			form.Add(c.form[i], c.form[i+1])
 		}
-		path, kind, body = "/furl/sessions/s1/act/"+c.form[0], "application/x-www-form-urlencoded", form.Encode()
+		path, kind, body = "/furl/sessions/"+c.session()+"/act/"+c.form[0], "application/x-www-form-urlencoded", form.Encode()
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+path, strings.NewReader(body))
 	if err != nil {
