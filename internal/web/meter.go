@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -17,10 +18,10 @@ type meter struct {
 	Usage  session.Usage
 	Saved  storage.Savings
 	Policy string
-	// Trigger is the size in tokens at which the policy reduces, 0 if it is unknown. Near
-	// reports that the context is close to it, or to the window, and Over that it is larger.
-	Trigger    int
-	Near, Over bool
+	// Trigger is the size in tokens at which the policy reduces, 0 if it is unknown.
+	Trigger int
+	// Warning says that the context is close to the trigger or the window, else "".
+	Warning string
 	// Reductions is the number of reductions in effect, Newest the last one.
 	Reductions int
 	Newest     furl.Seq
@@ -67,13 +68,28 @@ func (v *visit) meter(m *moment) *meter {
 	if model := v.s.HistoryOptions().Model(m.name); model.Trigger > 0 && out.Usage.Limit > 0 {
 		out.Trigger = model.Trigger
 	}
-	limit := out.Trigger
-	if limit == 0 {
-		limit = out.Usage.Limit
-	}
-	out.Near = limit > 0 && float64(out.Usage.Size) >= near*float64(limit)
-	out.Over = limit > 0 && out.Usage.Size > limit
+	out.Warning = sizeWarning(out.Usage.Size, out.Trigger, out.Usage.Limit, m.isNow())
 	return out
+}
+
+// sizeWarning says that a prompt is close to a size at which something happens, 0 if that is
+// unknown. A prompt is not above the window before the provider has refused it, and one that
+// was sent was accepted.
+func sizeWarning(size, trigger, window int, now bool) string {
+	limit := cmp.Or(trigger, window)
+	switch {
+	case limit == 0 || float64(size) < near*float64(limit):
+		return ""
+	case trigger > 0 && size > trigger:
+		return "above " + thousands(trigger) + ", where furl reduces"
+	case trigger > 0:
+		return "close to " + thousands(trigger) + ", where furl reduces"
+	case size <= window:
+		return "close to the limit"
+	case now:
+		return "the provider may refuse the next request"
+	}
+	return ""
 }
 
 // Lost is by how much more the requests have cost than without furl, in US dollars.
