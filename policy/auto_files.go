@@ -2,9 +2,12 @@ package policy
 
 import (
 	"encoding/json"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/toolscript"
 )
 
 // status is how a call relates to the files of the session.
@@ -164,15 +167,34 @@ func (f *fileUses) of(s *furl.State, p furl.Pos, call *furl.Block) *fileUse {
 	return use
 }
 
+// useOf is what a call does to files, or what the calls in its script do together.
 func useOf(b *furl.Block) fileUse {
+	calls := toolscript.Calls(b)
+	if len(calls) == 1 {
+		return useBy(calls[0])
+	}
+	all := fileUse{readsAll: true, writesAll: true}
+	for _, c := range calls {
+		use := useBy(c)
+		all.reads = append(all.reads, use.reads...)
+		all.writes = append(all.writes, use.writes...)
+		all.readsAll = all.readsAll && (use.readsAll || len(use.reads) == 0)
+		all.writesAll = all.writesAll && (use.writesAll || len(use.writes) == 0)
+	}
+	return all
+}
+
+func useBy(b *furl.Block) fileUse {
 	args, _ := arguments(b.Args)
-	if files := Written(b); len(files) > 0 {
+	if files := writtenBy(b); len(files) > 0 {
 		name := strings.ToLower(b.Name)
 		return fileUse{writes: files, writesAll: strings.Contains(name, "write") || strings.Contains(name, "create")}
 	}
 	for _, key := range [...]string{"command", "cmd", "script"} {
 		if command := plain(args[key]); command != "" && command != "view" {
-			return shellUse(command)
+			use := shellUse(command)
+			use.reads = withFolder(use.reads, plain(args["workdir"]))
+			return use
 		}
 	}
 	if !readsFiles(b.Name, args) {
@@ -191,6 +213,20 @@ func useOf(b *furl.Block) fileUse {
 		}
 	}
 	return use
+}
+
+// withFolder adds the whole paths of files that a command names from its folder. Codex
+// names files so in commands, and by whole paths in patches.
+func withFolder(files []string, folder string) []string {
+	if !strings.HasPrefix(folder, "/") {
+		return files
+	}
+	for _, name := range slices.Clip(files) {
+		if !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "~") {
+			files = append(files, path.Join(folder, name))
+		}
+	}
+	return files
 }
 
 // rangeKeys are arguments by which tools read a part of a file.
@@ -244,5 +280,5 @@ func shellUse(command string) fileUse {
 func unquoted(word string) string { return strings.Trim(word, `'"`) }
 
 func looksLikeFile(word string) bool {
-	return strings.ContainsAny(word, "./") && !strings.ContainsAny(word, "*{}$,<>") && !strings.HasPrefix(word, "-")
+	return strings.ContainsAny(word, "./") && !strings.ContainsAny(word, "*{}$,<>"+toolscript.Hole) && !strings.HasPrefix(word, "-")
 }

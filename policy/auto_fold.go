@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
+	"github.com/furlhq/furl/internal/toolscript"
 )
 
 // A fold replaces steps by markers, one between two messages of the user, and
@@ -64,7 +65,7 @@ func (w *autoTexts) shorten(sb *furl.ShownBlock) furl.In {
 	w.shown.add(head)
 	text := head
 	room := nameBudget{most: int(w.dial.listShare * float64(sb.Tokens)), worth: w.dial.listWorth}
-	if names := w.shown.tell(sb.Texts(), room, w.b.Counter); len(names) > 0 {
+	if names := w.shown.tell(toolscript.ShownTexts(sb), room, w.b.Counter); len(names) > 0 {
 		text += "; names in them: " + strings.Join(names, " ")
 	}
 	in := furl.InPlace(sb.Block, text+"]"+mediaNote(sb.Block.Media), w.b.Counter)
@@ -272,7 +273,7 @@ func textsOf(units []furl.Unit) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range units {
 			for j := range units[i].Blocks {
-				for text := range units[i].Blocks[j].Texts() {
+				for text := range toolscript.ShownTexts(&units[i].Blocks[j]) {
 					if !yield(text) {
 						return
 					}

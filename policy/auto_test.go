@@ -292,6 +292,12 @@ func TestUseOf(t *testing.T) {
 		{"bash", `{"command":"go test ./..."}`, fileUse{readsAll: true}},
 		{"Grep", `{"pattern":"x","path":"src/"}`, fileUse{}},
 		{"Read", `{`, fileUse{readsAll: true}},
+		{"exec_command", `{"cmd":"cat b.go /c.go","workdir":"/a"}`, fileUse{reads: []string{"b.go", "/c.go", "/a/b.go"}, readsAll: true}},
+		{"exec", `"const r = await tools.exec_command({cmd:\"sed -n '1,90p' b.go\\ncat c.go\",workdir:\"/a\"}); text(r.output)"`,
+			fileUse{reads: []string{"b.go", "c.go", "/a/b.go", "/a/c.go"}}},
+		{"exec", `"const p = \"*** Begin Patch\\n*** Update File: /a/b.go\\n@@\\n-x\"; text(await tools.apply_patch(p)); await tools.exec_command({cmd:'cat c.go'})"`,
+			fileUse{reads: []string{"c.go"}, writes: []string{"/a/b.go"}, readsAll: true}},
+		{"exec", `"await tools.exec_command({cmd: f(x) + ' a.go'})"`, fileUse{readsAll: true}},
 	} {
 		got := useOf(&furl.Block{Kind: furl.KindCall, Name: c.tool, Args: json.RawMessage(c.args)})
 		if !reflect.DeepEqual(got, c.want) {

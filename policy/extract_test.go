@@ -164,6 +164,10 @@ func TestTargets(t *testing.T) {
 		{"apply_patch", `"*** Begin Patch\n*** Update File: a.go\n@@\n*** Add File: b.go\n*** End Patch"`, "a.go, b.go", []string{"a.go", "b.go"}},
 		{"apply_patch", `{"input":"*** Begin Patch\n*** Delete File: c.go\n"}`, "*** Begin Patch", []string{"c.go"}},
 		{"exec", `"print(1)"`, "print(1)", nil},
+		{"exec", `"const p = \"*** Begin Patch\\n*** Update File: a.go\\n*** Add File: b.go\"; await tools.apply_patch(p); text(await tools.exec_command({cmd:'ls'}))"`,
+			"apply_patch a.go, b.go, exec_command ls", []string{"a.go", "b.go"}},
+		{"exec", "\"await tools.apply_patch(`*** Begin Patch\\n*** Update File: ${f()}\\n*** Update File: a.go\\n`)\"", "apply_patch a.go", []string{"a.go"}},
+		{"exec", `"await tools.write_stdin({session_id: r.id, chars: ''})"`, "write_stdin", nil},
 		{"broken", `{"path":`, "", nil},
 		{"null", `null`, "", nil},
 	} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
+	"github.com/furlhq/furl/internal/toolscript"
 )
 
 // Placeholder writes what a result was, and the names in it that the model is most
@@ -57,7 +58,7 @@ func (r *Result) names(most nameBudget, told map[string]bool) []string {
 	if r.shown == nil {
 		r.shown = newShownNames(r.View, []*furl.ShownBlock{r.Block})
 	}
-	return r.shown.tell(slices.Values([]string{r.Block.Block.Text}), most, r.Counter, told)
+	return r.shown.tell(toolscript.Texts(r.Block.Block), most, r.Counter, told)
 }
 
 // shownNames is the set of names that stay visible in a view when some of its
@@ -122,7 +123,7 @@ func (n *shownNames) read() {
 			if whole || sb.Pos.Msg != 0 && n.hidden[sb.Pos] {
 				continue
 			}
-			for text := range sb.Texts() {
+			for text := range toolscript.ShownTexts(sb) {
 				for name := range lexer.Names(text) {
 					n.names[name] = true
 				}

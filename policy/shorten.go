@@ -12,6 +12,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/internal/toolscript"
 )
 
 // Shorten replaces long texts in the inputs of old calls, such as the contents
@@ -112,10 +113,13 @@ func (s *shortening) call(sb *furl.ShownBlock, c furl.Counter) (furl.In, bool) {
 	rest := namesIn((&furl.Block{Args: rawjson.Splice(args, edits)}).Texts())
 	chars := 0
 	for i, l := range long {
-		what := l.what(s.brief)
+		what, texts := l.what(s.brief), slices.Values([]string{l.text})
+		if toolscript.Has(sb.Block) {
+			what, texts = l.what(true)+" of a script: "+target(sb.Block), toolscript.Texts(sb.Block)
+		}
 		var names []string
 		if most := s.room(len(l.text)); most.most > 0 {
-			names = s.shown.tell(slices.Values([]string{l.text}), most, c, rest, namesIn(slices.Values([]string{what})))
+			names = s.shown.tell(texts, most, c, rest, namesIn(slices.Values([]string{what})))
 		}
 		edits[i].New = rawjson.AppendString(nil, shortenedText(what, names, keptAs(sb.Pos, s.recall)))
 		chars += l.chars

@@ -14,9 +14,9 @@ import (
 
 // shortened gives what the stage shows for a call with these arguments, and
 // whether it shows something else at all.
-func shortened(t testing.TB, st *Shorten, args string) (string, bool) {
+func shortened(t testing.TB, st *Shorten, tool, args string) (string, bool) {
 	s := newSession(t)
-	s.add(&furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{{Kind: furl.KindCall, ID: "a", Name: "write", Args: []byte(args)}}})
+	s.add(&furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{{Kind: furl.KindCall, ID: "a", Name: tool, Args: []byte(args)}}})
 	s.add(&furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{{Kind: furl.KindResult, ID: "a", Text: "ok"}}})
 	s.step("bash", "ok")
 	b := s.budget(0)
@@ -44,11 +44,20 @@ func TestShorten(t *testing.T) {
 		{"X5 too deep", strings.Repeat("[", 200) + `"` + long + `"` + strings.Repeat("]", 200), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, changed := shortened(t, &Shorten{}, tt.args)
+			got, changed := shortened(t, &Shorten{}, "write", tt.args)
 			if changed != (tt.want != "") || changed && got != tt.want {
 				t.Errorf("got %v\n%s\nwant\n%s", changed, got, tt.want)
 			}
 		})
+	}
+}
+
+// A script is described by its calls, and the names are those of the texts in it.
+func TestShortenScript(t *testing.T) {
+	args := `"const p = '*** Begin Patch\\n*** Add File: a.go\\n+\\tparseToken\\n` + strings.Repeat("some words ", 100) + `'; text(await tools.apply_patch(p))"`
+	got, _ := shortened(t, &Shorten{NameTokens: 20}, "exec", args)
+	if want := `"[shortened after the call: 1198 characters of a script: apply_patch a.go, with the names parseToken; original kept as furl:1.0]"`; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -136,7 +145,7 @@ func TestShortenShape(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			got, _ := shortened(t, &Shorten{LongerThan: 60, MinGain: 1, NameTokens: 20}, string(args))
+			got, _ := shortened(t, &Shorten{LongerThan: 60, MinGain: 1, NameTokens: 20}, "write", string(args))
 			if err := checkShortened(string(args), got); err != nil {
 				rt.Fatal(err)
 			}
@@ -155,7 +164,7 @@ func FuzzShorten(f *testing.F) {
 			}
 			return
 		}
-		got, _ := shortened(t, &Shorten{LongerThan: 10, MinGain: 1, NameTokens: 20}, args)
+		got, _ := shortened(t, &Shorten{LongerThan: 10, MinGain: 1, NameTokens: 20}, "write", args)
 		if err := checkShortened(args, got); err != nil {
 			t.Fatal(err)
 		}

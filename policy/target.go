@@ -3,11 +3,13 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/internal/toolscript"
 )
 
 // pathKeys are the arguments in which tools name a file, and targetKeys those in
@@ -23,8 +25,30 @@ var (
 // no argument has a known name, it is the first line of its first text.
 func target(b *furl.Block) string { return cut(wholeTarget(b), maxTarget) }
 
-// wholeTarget is target, and longer if it consists of several parts.
+// wholeTarget is target, and longer if it consists of several parts. Of a script it
+// is what its calls act on.
 func wholeTarget(b *furl.Block) string {
+	calls := toolscript.Calls(b)
+	if calls[0] == b {
+		return targetOf(b)
+	}
+	var parts []string
+	for _, c := range calls {
+		part := strings.TrimSpace(c.Name + " " + targetOf(c))
+		if !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+		if len(parts) == maxTargets {
+			break
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// maxTargets is how many calls of a script are named.
+const maxTargets = 8
+
+func targetOf(b *furl.Block) string {
 	args, text := arguments(b.Args)
 	if args == nil {
 		if files := patched(text); len(files) > 0 {
@@ -61,8 +85,17 @@ func PathOf(call *furl.Block) string {
 	return firstOf(args, pathKeys)
 }
 
-// Written lists the files that a call writes, judged by its name and arguments.
+// Written lists the files that a call writes, judged by its name and arguments, or by
+// those of the calls in its script.
 func Written(b *furl.Block) []string {
+	var files []string
+	for _, c := range toolscript.Calls(b) {
+		files = append(files, writtenBy(c)...)
+	}
+	return files
+}
+
+func writtenBy(b *furl.Block) []string {
 	if !writes(b.Name) && !bytes.Contains(b.Args, []byte("*** ")) {
 		return nil
 	}
@@ -102,7 +135,7 @@ func patched(text string) []string {
 	}
 	for l := range strings.Lines(text) {
 		for _, head := range [...]string{"*** Add File: ", "*** Update File: ", "*** Delete File: "} {
-			if name, ok := strings.CutPrefix(l, head); ok {
+			if name, ok := strings.CutPrefix(l, head); ok && !strings.Contains(name, toolscript.Hole) {
 				files = append(files, firstLine(name))
 			}
 		}

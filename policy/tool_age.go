@@ -8,6 +8,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
 	"github.com/furlhq/furl/internal/namecount"
+	"github.com/furlhq/furl/internal/toolscript"
 )
 
 // ToolAge are the options of the preset tool-age: before every request, whatever
@@ -133,7 +134,7 @@ func (u *uses) collect() {
 			if newest[i].Kind != furl.UnitStep || !call {
 				continue
 			}
-			for text := range b.Texts() {
+			for text := range toolscript.Texts(b) {
 				for name := range lexer.Names(text) {
 					u.names[name] = true
 				}

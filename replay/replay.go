@@ -320,6 +320,7 @@ func (r *Result) add(o *Result) {
 	r.Refetches += o.Refetches
 	r.Edits += o.Edits
 	r.BlindEdits += o.BlindEdits
+	r.EditsNotMeasured += o.EditsNotMeasured
 	r.risk.add(o.risk)
 	r.reported += o.reported
 	r.withoutFurl = r.withoutFurl || o.withoutFurl

@@ -161,6 +161,9 @@ type Result struct {
 	// An edit is blind if a line that it replaces is no longer in the view.
 	Edits      int `json:"edits"`
 	BlindEdits int `json:"blind_edits"`
+	// EditsNotMeasured counts requests whose reply may make edits that are not in Edits: a
+	// script calls tools with texts that are not in it.
+	EditsNotMeasured int `json:"edits_not_measured,omitempty"`
 	// PenalisedCostRatio is CostRatio if each blind edit also pays for reading the
 	// text again: a request that reads the prompt from the cache, and writes the
 	// result that had the line.

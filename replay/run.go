@@ -461,6 +461,9 @@ func (r *run) fidelity(q *request, v *furl.View) {
 	out.Refetches += c.Refetches
 	out.Edits += c.Edits
 	out.BlindEdits += c.BlindEdits
+	if q.reply.Unmeasured {
+		out.EditsNotMeasured++
+	}
 	if c.BlindEdits > 0 {
 		r.penalise(q)
 	}

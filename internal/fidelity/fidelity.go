@@ -14,6 +14,9 @@
 //   - An edit is a call that replaces text, of which at least one line of
 //     minLine characters is on the path, see Replaced.
 //
+// The calls in a script are calls, and the texts in it are argument strings: see package
+// toolscript.
+//
 // Names, lines and calls count once per request. They are still visible if a
 // block that contains them is shown as recorded, or if a placeholder contains
 // them. A repeat counts as a repeated call if the earlier call has a result
@@ -38,6 +41,9 @@ type Reply struct {
 	Lines   []Line
 	Repeats []Repeat
 	Edits   []Edit
+	// Unmeasured reports whether the reply may make edits that are not in Edits: a script
+	// calls tools with texts that are not in it.
+	Unmeasured bool
 
 	base []uint32 // number of the first block of each message before the reply
 }

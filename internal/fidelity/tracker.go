@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
+	"github.com/furlhq/furl/internal/toolscript"
 )
 
 // Tracker records the positions of names, lines and calls on one path. It
@@ -15,8 +16,8 @@ type Tracker struct {
 	base  []uint32 // number of the first block of each message, and of the next
 	names table
 	lines table
-	calls table            // by key; the holders are the blocks of the results
-	open  map[string]int32 // calls by their id
+	calls table              // by key; the holders are the blocks of the results
+	open  map[string][]int32 // calls by the id of their results
 
 	done []change // for undo
 	ends []int    // length of done after each message
@@ -37,13 +38,13 @@ func (t *Tracker) Add(m *furl.Message) {
 func (t *Tracker) init() {
 	if t.base == nil {
 		t.base = []uint32{0}
-		t.open = make(map[string]int32)
+		t.open = make(map[string][]int32)
 	}
 }
 
 func (t *Tracker) block(n uint32, role furl.Role, b *furl.Block) {
 	own, firstHand := isOwn(role, b), isFirstHand(role, b)
-	for text := range b.Texts() {
+	for text := range toolscript.Texts(b) {
 		for name := range lexer.Names(text) {
 			t.hold(&t.names, name, n, firstHand, own)
 		}
@@ -53,15 +54,14 @@ func (t *Tracker) block(n uint32, role furl.Role, b *furl.Block) {
 	}
 	switch b.Kind {
 	case furl.KindCall:
-		key := t.calls.id(callKey(b))
-		before, had := t.open[b.ID]
-		if !had {
-			before = -1
+		var keys []int32
+		for _, call := range toolscript.Calls(b) {
+			keys = append(keys, t.calls.id(callKey(call)))
 		}
-		t.done = append(t.done, change{call: b.ID, id: before})
-		t.open[b.ID] = key
+		t.done = append(t.done, change{call: b.ID, before: t.open[b.ID]})
+		t.open[b.ID] = keys
 	case furl.KindResult:
-		if key, ok := t.open[b.ID]; ok {
+		for _, key := range t.open[b.ID] {
 			t.hold(&t.calls, t.calls.entries[key].text, n, false, false)
 		}
 	}
@@ -113,13 +113,21 @@ func (t *Tracker) Reply(msgs ...*furl.Message) *Reply {
 			if b.Kind != furl.KindText && b.Kind != furl.KindCall {
 				continue
 			}
-			for text := range b.Texts() {
+			for text := range toolscript.Texts(b) {
 				t.refs(r, text, &names)
 				t.quoted(r, text, &lines)
 			}
-			if b.Kind == furl.KindCall {
-				t.repeat(r, b, &calls)
-				t.edits(r, b)
+			if b.Kind != furl.KindCall {
+				continue
+			}
+			inside, unread := toolscript.Inside(b)
+			r.Unmeasured = r.Unmeasured || unread
+			if inside == nil {
+				inside = []*furl.Block{b}
+			}
+			for _, call := range inside {
+				t.repeat(r, call, &calls)
+				t.edits(r, call)
 			}
 		}
 	}
@@ -218,20 +226,21 @@ func (e *entry) count(firstHand, own bool, by int32) {
 }
 
 // change is one effect of an added message: an additional holder of an entry
-// or, if in is nil, a call id that was assigned to another call.
+// or, if in is nil, a call id that was assigned to other calls.
 type change struct {
 	in             *table
-	id             int32 // the entry, or the previous call of the id, -1 for none
+	id             int32 // the entry
 	firstHand, own bool
 	call           string
+	before         []int32 // the previous calls of the id
 }
 
 func (c change) undo(t *Tracker) {
 	switch {
-	case c.in == nil && c.id < 0:
+	case c.in == nil && c.before == nil:
 		delete(t.open, c.call)
 	case c.in == nil:
-		t.open[c.call] = c.id
+		t.open[c.call] = c.before
 	default:
 		e := &c.in.entries[c.id]
 		n := len(e.holders) - 1

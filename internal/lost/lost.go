@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/toolscript"
 )
 
 // Shown is the number of items of a kind that a list has.
@@ -238,7 +239,7 @@ func (w *walk) finish() {
 	v := w.state.View(furl.Model{})
 	for i := range v.Messages {
 		for j := range v.Messages[i].Blocks {
-			for text := range v.Messages[i].Blocks[j].Texts() {
+			for text := range toolscript.ShownTexts(&v.Messages[i].Blocks[j]) {
 				seen.read(text)
 			}
 		}

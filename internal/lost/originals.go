@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/toolscript"
 	"github.com/furlhq/furl/recall"
 )
 
@@ -57,7 +58,7 @@ func (o *originals) read(p furl.Pos, m *furl.Message) {
 	if b.Kind == furl.KindCall {
 		text = string(b.Args)
 	}
-	for part := range b.Texts() {
+	for part := range toolscript.Texts(b) {
 		for n := range namesIn(part) {
 			if b.Kind == furl.KindCall && !strings.Contains(text, n.text) { // escaped in JSON
 				continue

@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
+	"github.com/furlhq/furl/internal/toolscript"
 )
 
 const (
@@ -182,7 +183,7 @@ func laterReplies(path []furl.Record) *replies {
 		inReply = true
 		for i := range m.Blocks {
 			if b := &m.Blocks[i]; b.Kind == furl.KindText || b.Kind == furl.KindCall {
-				for text := range b.Texts() {
+				for text := range toolscript.Texts(b) {
 					r.read(text)
 				}
 			}

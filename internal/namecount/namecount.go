@@ -5,6 +5,7 @@ package namecount
 import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
+	"github.com/furlhq/furl/internal/toolscript"
 )
 
 // Blocks returns in how many blocks of the path a name occurs (see
@@ -76,7 +77,7 @@ func (t *table) read(s *furl.State, n int) {
 			b := &m.Blocks[i]
 			use := m.Role == furl.RoleAssistant && (b.Kind == furl.KindText || b.Kind == furl.KindCall)
 			clear(seen)
-			for text := range b.Texts() {
+			for text := range toolscript.Texts(b) {
 				for name := range lexer.Names(text) {
 					h := hash(name)
 					if _, ok := seen[h]; ok {

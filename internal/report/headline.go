@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/replay"
 )
 
@@ -157,7 +158,11 @@ func (h *headline) tiles(r, all *replay.Result) {
 	if r.QuotedLines > 0 {
 		h.Tiles = append(h.Tiles, tile{"Quoted lines still visible", share(r.QuotedLinesKept, r.QuotedLines), count(r.QuotedLinesKept) + " of " + count(r.QuotedLines)})
 	}
-	if r.Edits > 0 {
-		h.Tiles = append(h.Tiles, tile{"Blind edits", share(r.BlindEdits, r.Edits), count(r.BlindEdits) + " of " + count(r.Edits)})
+	if r.Edits > 0 || r.EditsNotMeasured > 0 {
+		what := count(r.BlindEdits) + " of " + count(r.Edits)
+		if r.EditsNotMeasured > 0 {
+			what += fmt.Sprintf("; edits not measured in %s", numbers.Count(r.EditsNotMeasured, "request"))
+		}
+		h.Tiles = append(h.Tiles, tile{"Blind edits", share(r.BlindEdits, r.Edits), what})
 	}
 }

@@ -30,6 +30,7 @@ var measures = []column{
 	{"blind edits", "Edits that replace text which was no longer visible to the agent, as a share of all edits of text that it had seen.", func(r *replay.Result) string { return share(r.BlindEdits, r.Edits) }},
 	{"× with re-reads", "The cost compared with the recording, if each blind edit also pays for a request that reads the text again.", func(r *replay.Result) string { return ratio(r.PenalisedShare) }},
 	{"edits", "Number of edits of text that the agent had seen.", func(r *replay.Result) string { return count(r.Edits) }},
+	{"edits not measured", "Requests with a script that calls tools with text that it computes, which may be edits.", func(r *replay.Result) string { return count(r.EditsNotMeasured) }},
 	{"repeated calls", "Calls made again with the same arguments after their result was hidden.", func(r *replay.Result) string { return count(r.Refetches) }},
 	{"reductions", "Number of times the policy hid something.", func(r *replay.Result) string { return count(r.Reductions) }},
 	{"cache breaks", "Requests that rewrote a prompt cache that had not expired.", func(r *replay.Result) string { return count(r.CacheBreaks) }},

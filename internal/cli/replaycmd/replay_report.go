@@ -279,6 +279,18 @@ func compactionCost(totals []replay.Result) []string {
 	return []string{words}
 }
 
+// notMeasured says in how many requests edits may be missing.
+func notMeasured(totals []replay.Result) []string {
+	most := 0
+	for i := range totals {
+		most = max(most, totals[i].EditsNotMeasured)
+	}
+	if most == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("edits not measured in %s: scripts call tools with text that they compute.", numbers.Count(most, "request"))}
+}
+
 // unpricedEffect says how recordings without a price count.
 func unpricedEffect(all bool) string {
 	if all {
@@ -313,6 +325,7 @@ func printLegend(w io.Writer, rep *replay.Report, narrow []string, color bool) {
 		}
 	}
 	lines = append(lines, compactions(rep)...)
+	lines = append(lines, notMeasured(rep.Totals)...)
 	if n := unpriced(rep); n > 0 {
 		lines = append(lines, fmt.Sprintf("No price is known for the model of %s: %s. Set a price with --price-input or --model.", numbers.Count(n, "recording"), unpricedEffect(n == len(rep.Recordings))))
 	}

@@ -27,10 +27,11 @@ var rules = map[string]rule{
 	"internal/lexer": {stdlibOnly: true, pure: true},
 	// pure but for the name of the process, by which tests are known.
 	"internal/lazyregexp": {stdlibOnly: true, offline: true},
-	"internal/namecount":  {imports: []string{".", "internal/lexer"}, pure: true},
+	"internal/toolscript": {imports: []string{".", "internal/rawjson"}, pure: true},
+	"internal/namecount":  {imports: []string{".", "internal/lexer", "internal/toolscript"}, pure: true},
 
 	// One package per subject, none of which knows the others.
-	"policy":            {imports: []string{".", "event", "price", "token", "internal/lexer", "internal/namecount", "internal/rawjson"}, pure: true},
+	"policy":            {imports: []string{".", "event", "price", "token", "internal/lexer", "internal/namecount", "internal/rawjson", "internal/toolscript"}, pure: true},
 	"policy/agents":     {imports: []string{".", "policy", "internal/rawjson"}, stdlibOnly: true, pure: true},
 	"token":             {imports: []string{"."}, offline: true},
 	"catalog":           {imports: []string{".", "price", "internal/strictyaml", "internal/lazyregexp"}, offline: true},
@@ -62,7 +63,7 @@ var rules = map[string]rule{
 	"internal/tally":       {imports: []string{".", "storage", "internal/billed"}, pure: true},
 	"internal/nextinput":   {imports: []string{".", "price", "storage", "internal/numbers"}, stdlibOnly: true, pure: true},
 	"internal/account":     {imports: []string{".", "event", "price", "protocol", "token"}, offline: true},
-	"internal/lost":        {imports: []string{".", "internal/lexer", "recall"}, offline: true},
+	"internal/lost":        {imports: []string{".", "internal/lexer", "internal/toolscript", "recall"}, offline: true},
 	"internal/clients":     {imports: []string{".", "protocol", "storage", "wire", "internal/membudget", "internal/rawjson"}, offline: true},
 	"internal/open":        {imports: above("internal/account", "internal/clients", "internal/nextinput", "internal/numbers", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/keepalive", "internal/rebuild")},
 	"session":              {imports: above("internal/account", "internal/agents", "internal/fingerprint", "internal/lost", "internal/open", "internal/rebuild")},
@@ -129,7 +130,7 @@ var rules = map[string]rule{
 	"internal/unidiff":     {pure: true},
 	"contrib":              {stdlibOnly: true, offline: true},
 	"internal/demo":        {imports: []string{".", "storage", "transcript"}, offline: true},
-	"internal/fidelity":    {imports: []string{".", "internal/lexer"}, pure: true},
+	"internal/fidelity":    {imports: []string{".", "internal/lexer", "internal/toolscript"}, pure: true},
 	"internal/keepalive":   {imports: []string{".", "price", "protocol"}, stdlibOnly: true, pure: true},
 	"internal/promptcache": {imports: []string{"."}, stdlibOnly: true, pure: true},
 	"internal/rebuild":     {imports: []string{".", "storage", "internal/rawjson"}, offline: true},
