@@ -55,6 +55,8 @@ type claudeReader struct {
 	queued     map[string][]*claudeRecord // text typed while the agent worked, by session
 	newest     *claudeThread              // main thread of the newest message
 	requests   *claudeRequests
+	known      knownStrings
+	scanned    claudeLine
 }
 
 func readClaude(in *input) ([]*Session, error) {
@@ -68,9 +70,13 @@ func readClaude(in *input) ([]*Session, error) {
 		hasOwnFile: make(map[string]bool),
 		queued:     make(map[string][]*claudeRecord),
 		requests:   newClaudeRequests(),
+		known:      make(knownStrings),
 	}
-	for line, raw := range in.records() {
-		if r := c.parse(line, raw); r != nil && in.useMemory(perLine+r.size()) {
+	for _, l := range recordsAs(in, c.scan) {
+		if r := c.record(l); r != nil && in.useMemory(perLine+r.size()) {
+			if r.kind == claudeMessage && !in.usageOnly {
+				c.requests.noted = append(c.requests.noted, r)
+			}
 			c.dispatch(r)
 		}
 	}
@@ -132,20 +138,20 @@ func (c *claudeReader) thread(r *claudeRecord) *claudeThread {
 	if r.agent == "" && r.sidechain && parent != nil && parent.sidechain {
 		return parent.thread
 	}
-	t := &claudeThread{id: r.session}
-	key := "session " + r.session
+	id, key := r.session, "session "+r.session
 	switch {
 	case r.agent != "":
-		t = &claudeThread{id: r.agent, parent: r.session, side: true}
-		key = "agent " + r.agent
+		id, key = r.agent, "agent "+r.agent
 	case r.sidechain:
-		t = &claudeThread{id: r.uuid, parent: r.session, side: true}
-		key = "chain " + r.uuid
+		id, key = r.uuid, "chain "+r.uuid
 	}
 	known := c.byKey[key]
-	if known != nil {
-		t = known.root()
-	} else {
+	t := known.root()
+	if known == nil {
+		t = &claudeThread{id: id}
+		if r.agent != "" || r.sidechain {
+			t.parent, t.side = r.session, true
+		}
 		c.byKey[key] = t
 		c.threads = append(c.threads, t)
 	}

@@ -47,20 +47,29 @@ type claudeRecord struct {
 	boundary       object // metadata of a compaction
 }
 
-// parse reads a record. It returns nil for other data and for records that
-// are not needed.
-func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
-	r := &claudeRecord{line: line}
-	var typ, subtype string
-	var message, attachment, rendered, data []byte
-	var o object
-	rd := rawjson.NewReader(raw)
+// claudeLine is a line of the file: the fields of its record that are needed.
+type claudeLine struct {
+	claudeRecord
+	raw                        []byte
+	typ, subtype, id           string
+	said                       claudeMessageFields
+	attachment, rendered, data []byte
+	meta                       []byte // of a compaction
+	forked                     []byte
+	other                      object
+}
+
+// scan reads the fields of a record. What it returns is valid until it is called again.
+func (c *claudeReader) scan(line int, rd *rawjson.Reader, buf []byte) *claudeLine {
+	l := &c.scanned
+	*l = claudeLine{claudeRecord: claudeRecord{line: line}, raw: buf}
+	r := &l.claudeRecord
 	for key := range rd.Fields() {
 		switch string(key) {
 		case "type":
-			typ, _ = rd.String()
+			l.typ = c.known.string(rd)
 		case "subtype":
-			subtype, _ = rd.String()
+			l.subtype, _ = rd.String()
 		case "uuid":
 			r.uuid, _ = rd.String()
 		case "parentUuid":
@@ -69,17 +78,19 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 		case "logicalParentUuid":
 			r.logical, _ = rd.String()
 		case "sessionId", "session_id":
-			r.session, _ = rd.String()
+			r.session = c.known.string(rd)
 		case "forkedFrom":
-			r.forkOf = objectOf(rd.Raw()).str("sessionId")
+			l.forked = rd.Raw()
 		case "agentId", "parent_tool_use_id":
-			if id, ok := rd.String(); ok {
-				r.agent = id
+			if rd.Kind() == '"' {
+				r.agent = c.known.string(rd)
 			}
+		case "id":
+			l.id, _ = rd.String()
 		case "requestRef":
 			r.request, _ = rd.String()
 		case "cwd":
-			r.cwd, _ = rd.String()
+			r.cwd = c.known.string(rd)
 		case "isSidechain":
 			r.sidechain, _ = rd.Bool()
 		case "isMeta":
@@ -91,51 +102,59 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 		case "timestamp":
 			r.at = claudeTime(rd)
 		case "message":
-			// Cloned, because the line may contain the same result a second
-			// time.
-			message = bytes.Clone(rd.Raw())
+			l.said = c.messageFields(rd, buf)
 		case "attachment":
-			attachment = rd.Raw()
+			l.attachment = rd.Raw()
 		case "rendered":
-			rendered = rd.Raw()
+			l.rendered = rd.Raw()
 		case "data":
-			data = rd.Raw()
+			l.data = rd.Raw()
 		case "compactMetadata", "microcompactMetadata", "compact_metadata":
-			r.boundary = objectOf(rd.Raw())
+			l.meta = rd.Raw()
 		case "summary", "leafUuid", "customTitle", "aiTitle", "operation", "content":
-			if o == nil {
-				o = object{}
+			if l.other == nil {
+				l.other = object{}
 			}
-			o[string(key)] = rd.Raw()
+			l.other[string(key)] = rd.Raw()
 		}
 	}
-	switch typ {
+	return l
+}
+
+// record makes a record of a line. It returns nil for other data and for records that
+// are not needed.
+func (c *claudeReader) record(l *claudeLine) *claudeRecord {
+	r, o := &l.claudeRecord, l.other
+	if l.forked != nil {
+		r.forkOf = objectOf(l.forked).str("sessionId")
+	}
+	if l.meta != nil {
+		r.boundary = objectOf(l.meta)
+	}
+	switch l.typ {
 	case "user", "assistant":
-		if r.message(c, typ, message) {
+		if r.message(c, l.typ, l.said) {
 			r.kind = claudeMessage
-			c.requests.noted = append(c.requests.noted, r)
 		}
 	case "api-request", "api-request-shape", "api-request-blob":
-		kept, ok := c.requests.read(line, typ, objectOf(raw))
-		if !ok {
-			c.in.skip(line, "%s record that lacks a field, does not have the hash that it gives, or builds on a request that is not before it", typ)
-		}
-		c.in.useMemory(kept)
+		c.request(l)
 		return nil
 	case "attachment":
-		r.text, r.rendered = attached(objectOf(attachment)), renderedText(rendered)
+		r.text, r.rendered = attached(objectOf(l.attachment)), renderedText(l.rendered)
 		if r.text != "" || r.rendered != "" {
 			r.kind = claudeExtra
 		}
 	case "system":
-		switch subtype {
+		switch l.subtype {
 		case "compact_boundary":
 			r.kind = claudeCut
 		case "microcompact_boundary":
 			r.kind = claudeMask
 		}
 	case "progress":
-		c.progress(r, objectOf(data))
+		if bytes.Contains(l.data, []byte(`"agent_progress"`)) {
+			c.progress(r, objectOf(l.data))
+		}
 	case "queue-operation":
 		r.kind, r.op, r.text = claudeQueue, o.str("operation"), o.str("content")
 	case "summary":
@@ -145,13 +164,14 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 	case "ai-title": // newer versions, instead of a summary
 		r.kind, r.text, r.meta = claudeTitle, o.str("aiTitle"), true
 	case "":
-		c.in.skip(line, "a record without a type")
+		c.in.skip(r.line, "a record without a type")
 		return nil
 	}
 	if r.kind == claudeLink && r.uuid == "" {
 		return nil
 	}
-	return r
+	kept := *r
+	return &kept
 }
 
 // size returns how many bytes of the file the record keeps in memory until
@@ -182,37 +202,57 @@ func (r *claudeRecord) continues(c *claudeReader) bool {
 	return b.typ == "text" && strings.HasPrefix(readObject(rawjson.NewReader(b.raw)).str("text"), continuedWords)
 }
 
-// message reads the message of a user or assistant record. It reports whether
-// the record belongs to the conversation.
-func (r *claudeRecord) message(c *claudeReader, role string, raw []byte) bool {
-	rd := rawjson.NewReader(raw)
-	if rd.Kind() != '{' {
-		c.in.skip(r.line, "%s record without a message", role)
-		return false
+// claudeMessageFields are the fields of a message that are needed.
+type claudeMessageFields struct {
+	kind, content   byte // the types of the message and of its content, as rawjson.Reader.Kind
+	id, model, stop string
+	usage           []byte
+	blocks          []part
+	others          int // elements of the content that are not blocks
+}
+
+// messageFields reads a message.
+func (c *claudeReader) messageFields(rd *rawjson.Reader, buf []byte) (m claudeMessageFields) {
+	if m.kind = rd.Kind(); m.kind != '{' {
+		rd.Skip()
+		return m
 	}
-	r.role = role
-	var content []byte
+	if c.in.stream != nil { // cloned, because the line may contain the same result a second time
+		buf = bytes.Clone(rd.Raw())
+		rd = rawjson.NewReader(buf)
+	}
 	for key := range rd.Fields() {
 		switch string(key) {
 		case "id":
-			r.id, _ = rd.String()
+			m.id, _ = rd.String()
 		case "model":
-			r.model, _ = rd.String()
+			m.model = c.known.string(rd)
 		case "stop_reason":
-			r.stop, _ = rd.String()
+			m.stop = c.known.string(rd)
 		case "content":
-			content = rd.Raw()
+			m.content = rd.Kind()
+			m.blocks, m.others = partsIn(rd, buf)
 		case "usage":
-			r.usage = rd.Raw()
+			m.usage = rd.Raw()
 		}
 	}
-	if k := rawjson.NewReader(content).Kind(); k != '"' && k != '[' {
+	return m
+}
+
+// message takes the message of a user or assistant record. It reports whether
+// the record belongs to the conversation.
+func (r *claudeRecord) message(c *claudeReader, role string, m claudeMessageFields) bool {
+	if m.kind != '{' {
+		c.in.skip(r.line, "%s record without a message", role)
+		return false
+	}
+	r.role, r.id, r.model, r.stop, r.usage = role, m.id, m.model, m.stop, m.usage
+	if m.content != '"' && m.content != '[' {
 		c.in.skip(r.line, "%s record without content", role)
 		return true // counted as skipped
 	}
-	var others int
-	if r.blocks, others = partsOf(content); others > 0 {
-		c.in.skip(r.line, "content blocks that are not JSON objects: %d", others)
+	if r.blocks = m.blocks; m.others > 0 {
+		c.in.skip(r.line, "content blocks that are not JSON objects: %d", m.others)
 	}
 	return true
 }
@@ -231,7 +271,11 @@ func (c *claudeReader) progress(r *claudeRecord, data object) {
 		inner.at = at
 	}
 	role := said.str("type")
-	if (role == "user" || role == "assistant") && inner.message(c, role, said["message"]) {
+	if role != "user" && role != "assistant" {
+		return
+	}
+	raw := said["message"]
+	if inner.message(c, role, c.messageFields(rawjson.NewReader(raw), raw)) {
 		inner.kind = claudeMessage
 		c.dispatch(inner)
 	}

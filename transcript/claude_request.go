@@ -28,6 +28,7 @@ type claudeHash [sha256.Size]byte
 // claudeRequests are the requests that a file records.
 type claudeRequests struct {
 	byID   map[string]*claudeRequest
+	times  map[string]time.Time // of requests, by their ids
 	shapes map[claudeHash]*claudeShape
 	blobs  map[claudeHash][]byte // messages
 	// runs are messages that records of the user form, one after the other. Each
@@ -74,7 +75,7 @@ type claudeShape struct {
 
 func newClaudeRequests() *claudeRequests {
 	return &claudeRequests{
-		byID: make(map[string]*claudeRequest), shapes: make(map[claudeHash]*claudeShape),
+		byID: make(map[string]*claudeRequest), times: make(map[string]time.Time), shapes: make(map[claudeHash]*claudeShape),
 		blobs: make(map[claudeHash][]byte), runs: make(map[claudeHash][]*claudeRecord),
 		listed: make(map[claudeHash]bool), fresh: make(map[claudeHash]bool),
 	}
@@ -427,3 +428,18 @@ func appendCanonical(out []byte, r *rawjson.Reader) []byte {
 }
 
 const cacheControl = "cache_control"
+
+// request reads one of the records about requests. Usage needs only their times.
+func (c *claudeReader) request(l *claudeLine) {
+	if l.typ == "api-request" && l.id != "" {
+		c.requests.times[l.id] = l.at
+	}
+	if c.in.usageOnly {
+		return
+	}
+	kept, ok := c.requests.read(l.line, l.typ, objectOf(l.raw))
+	if !ok {
+		c.in.skip(l.line, "%s record that lacks a field, does not have the hash that it gives, or builds on a request that is not before it", l.typ)
+	}
+	c.in.useMemory(kept)
+}

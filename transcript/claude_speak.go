@@ -12,9 +12,10 @@ import (
 // the file, and rewinds where the user did.
 type claudeSpeaker struct {
 	*builder
-	path []*claudeNode // the current branch
-	sent *claudeSent
-	held []*claudeNode // since the last reply, whose bytes a request may need
+	thread *claudeThread
+	path   []*claudeNode // the current branch
+	sent   *claudeSent
+	held   []*claudeNode // since the last reply, whose bytes a request may need
 }
 
 // say adds a node; a reply is followed immediately by the results of its
@@ -33,8 +34,11 @@ func (s *claudeSpeaker) say(n *claudeNode) {
 		s.clear(r.at, r.line, stringsOf(r.boundary["compactedToolIds"]), "[Old tool result content cleared]")
 	default:
 		if text := cmp.Or(r.rendered, r.text); text != "" {
+			if s.thread.brief {
+				text = briefOf(text)
+			}
 			s.blocks(r.at, r.line, furl.RoleUser, furl.Block{Kind: furl.KindText, Text: text})
-		} else if raw := spliced("user", r.blocks); raw != nil {
+		} else if raw := s.thread.spliced("user", r.blocks); raw != nil {
 			s.raw(r.at, r.line, raw)
 		}
 	}
@@ -152,7 +156,7 @@ func (s *claudeSpeaker) reply(n *claudeNode) {
 			}
 		}
 	}
-	raw := spliced("assistant", blocks)
+	raw := s.thread.spliced("assistant", blocks)
 	if raw == nil {
 		return
 	}
@@ -164,23 +168,25 @@ func (s *claudeSpeaker) reply(n *claudeNode) {
 	}
 }
 
-// request adds the request of a reply, as it was recorded if it was.
+// request adds the request of a reply, as it was recorded if it was, with the time of that record.
 func (s *claudeSpeaker) request(n *claudeNode, ex furl.Exchange) {
 	r := s.asSent(n)
-	if r == nil {
-		s.builder.reply(n.records[0].at, ex)
-		return
-	}
-	shape := s.sent.shapes[r.shape]
-	if shape != nil {
-		ex.Preamble = shape.digest
-		s.Preamble = slices.DeleteFunc(slices.Clone(shape.preamble), func(t furl.Block) bool { return t.Deferred })
+	if r != nil {
+		if shape := s.sent.shapes[r.shape]; shape != nil {
+			ex.Preamble = shape.digest
+			s.Preamble = slices.DeleteFunc(slices.Clone(shape.preamble), func(t furl.Block) bool { return t.Deferred })
+		}
 	}
 	s.builder.reply(n.records[0].at, ex)
+	if s.in.refused != nil {
+		return
+	}
 	e := &s.entries[s.last-1]
-	e.body = s.bodyOf(r)
-	if !r.at.IsZero() {
-		e.at = r.at
+	if r != nil {
+		e.body = s.bodyOf(r)
+	}
+	if at := s.sent.times[n.records[0].request]; !at.IsZero() {
+		e.at = at
 	}
 }
 
@@ -212,7 +218,7 @@ func (s *claudeSpeaker) results(n *claudeNode) {
 		return len(order)
 	}
 	slices.SortStableFunc(blocks, func(a, b part) int { return rank(a) - rank(b) })
-	if raw := spliced("user", append(blocks, rest...)); raw != nil {
+	if raw := s.thread.spliced("user", append(blocks, rest...)); raw != nil {
 		s.raw(n.records[len(n.records)-1].at, n.records[0].line, raw)
 	}
 }
@@ -222,7 +228,7 @@ func (s *claudeSpeaker) summary(n *claudeNode) {
 	r, last := n.records[0], n.records[len(n.records)-1]
 	var raw []byte
 	if last.summary {
-		raw = spliced("user", last.blocks)
+		raw = s.thread.spliced("user", last.blocks)
 	}
 	if raw == nil {
 		s.Compactions++

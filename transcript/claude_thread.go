@@ -25,6 +25,8 @@ type claudeThread struct {
 	start  *claudeRecord          // the record from which the first prompt starts
 	tree   bool                   // records name their parents
 	tails  int                    // records followed in tails
+
+	brief bool // texts are shortened; see Reader.UsageOnly
 }
 
 // claudeNode is one message as it was sent, with all records that store it.
@@ -56,7 +58,7 @@ const (
 
 // root returns the thread that t was found to be a part of, or t itself.
 func (t *claudeThread) root() *claudeThread {
-	for t.joined != nil {
+	for t != nil && t.joined != nil {
 		if t.joined.joined != nil {
 			t.joined = t.joined.joined
 		}
@@ -89,7 +91,8 @@ func (t *claudeThread) session(c *claudeReader) *Session {
 		}
 	}
 	b.Title = cmp.Or(c.named[t.id], c.titled[t.id], b.Title)
-	s := claudeSpeaker{builder: b, sent: newClaudeSent(c.requests)}
+	t.brief = c.in.usageOnly && isFolder(b.Project) && t.identified()
+	s := claudeSpeaker{builder: b, thread: t, sent: newClaudeSent(c.requests)}
 	for _, n := range t.nodes {
 		s.say(n)
 	}
@@ -100,6 +103,11 @@ func (t *claudeThread) session(c *claudeReader) *Session {
 	session := b.finish()
 	session.Messages = messages
 	return session
+}
+
+// identified reports whether all replies have ids, so that their words need not identify them.
+func (t *claudeThread) identified() bool {
+	return !slices.ContainsFunc(t.nodes, func(n *claudeNode) bool { return n.kind == claudeReply && n.records[0].id == "" })
 }
 
 // dropQueued drops queued text that newer versions record a second time, as

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/wire/openai"
 )
 
@@ -74,13 +75,56 @@ type codexTurn struct{ before, message ref }
 
 type codexCall struct{ id, typ string }
 
-type codexUsage struct {
-	Input      int `json:"input_tokens"`
-	Cached     int `json:"cached_input_tokens"`
-	CacheWrite int `json:"cache_write_input_tokens"`
-	Output     int `json:"output_tokens"`
-	Reasoning  int `json:"reasoning_output_tokens"`
-	Total      int `json:"total_tokens"`
+type codexUsage struct{ Input, Cached, CacheWrite, Output, Reasoning, Total int }
+
+// readCodexUsage consumes a usage. Other values than objects have none.
+func readCodexUsage(r *rawjson.Reader) (u codexUsage) {
+	if r.Kind() != '{' {
+		r.Skip()
+		return u
+	}
+	for key := range r.Fields() {
+		switch string(key) {
+		case "input_tokens":
+			u.Input, _ = r.Int()
+		case "cached_input_tokens":
+			u.Cached, _ = r.Int()
+		case "cache_write_input_tokens":
+			u.CacheWrite, _ = r.Int()
+		case "output_tokens":
+			u.Output, _ = r.Int()
+		case "reasoning_output_tokens":
+			u.Reasoning, _ = r.Int()
+		case "total_tokens":
+			u.Total, _ = r.Int()
+		}
+	}
+	return u
+}
+
+// codexCount is the info of a token_count.
+type codexCount struct {
+	Total, Last codexUsage
+	Window      int // what Codex lets a prompt take: 95% of the model's window
+}
+
+// readCodexCount reads the info of a token_count. ok is false if there is none.
+func readCodexCount(raw []byte) (info codexCount, ok bool) {
+	r := rawjson.NewReader(raw)
+	if r.Kind() != '{' {
+		return info, false
+	}
+	for key := range r.Fields() {
+		switch string(key) {
+		case "total_token_usage":
+			info.Total = readCodexUsage(r)
+		case "last_token_usage":
+			info.Last = readCodexUsage(r)
+		case "model_context_window":
+			info.Window, _ = r.Int()
+		}
+	}
+	return info, r.Err() == nil
 }
 
 // usage subtracts the cached and written tokens from the input, which includes them.
@@ -90,8 +134,7 @@ func (u codexUsage) usage() furl.Usage {
 	return furl.Usage{Input: u.Input - cached - written, CacheRead: cached, CacheWrite: written, Output: u.Output, Reasoning: u.Reasoning}
 }
 
-func (c *codex) line(n int, at time.Time, typ string, payload []byte) {
-	p := objectOf(payload)
+func (c *codex) line(n int, at time.Time, typ string, p object, payload []byte) {
 	switch typ {
 	case "session_meta":
 		c.meta(p)
@@ -164,7 +207,7 @@ func (c *codex) item(n int, at time.Time, p object, raw []byte) {
 	case strings.HasSuffix(typ, "_output"):
 		c.answered = c.reply != nil
 		c.closeCall(p.str("call_id"))
-		c.b.raw(at, n, raw)
+		c.b.raw(at, n, c.brief(p, raw))
 		return
 	case typ == "message":
 		c.messages++
@@ -172,7 +215,7 @@ func (c *codex) item(n int, at time.Time, p object, raw []byte) {
 		c.withheld++
 	}
 	c.begin(at, n)
-	if c.b.raw(at, n, raw) != 0 && strings.HasSuffix(typ, "_call") && p.has("call_id") {
+	if c.b.raw(at, n, c.brief(p, raw)) != 0 && strings.HasSuffix(typ, "_call") && p.has("call_id") {
 		c.open = append(c.open, codexCall{p.str("call_id"), typ})
 	}
 }
@@ -204,12 +247,13 @@ func (c *codex) endReply() { c.reply, c.answered = nil, false }
 
 // usageRecord reads the usage of one response.
 func (c *codex) usageRecord(p object) {
-	var used, total codexUsage
-	if lenient(p["usage"], &used) != nil || c.inherited {
+	if p.kind("usage") != '{' || c.inherited {
 		return
 	}
+	used := readCodexUsage(rawjson.NewReader(p["usage"]))
 	c.placeRequest()
-	if lenient(p["thread_token_usage"], &total) == nil {
+	if p.kind("thread_token_usage") == '{' {
+		total := readCodexUsage(rawjson.NewReader(p["thread_token_usage"]))
 		c.recorded = &total
 	}
 	if c.reply == nil {
@@ -229,13 +273,8 @@ func (c *codex) placeRequest() {
 }
 
 func (c *codex) tokenCount(at time.Time, raw []byte) {
-	var info *struct {
-		Total codexUsage `json:"total_token_usage"`
-		Last  codexUsage `json:"last_token_usage"`
-		// Window is what Codex lets a prompt take: 95% of the model's window.
-		Window int `json:"model_context_window"`
-	}
-	if lenient(raw, &info) != nil || info == nil || c.inherited {
+	info, ok := readCodexCount(raw)
+	if !ok || c.inherited {
 		return // rate limits only, or counts of the parent
 	}
 	c.b.window(c.model, info.Window)

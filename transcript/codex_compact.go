@@ -92,6 +92,9 @@ func (c *codex) replaced(history []json.RawMessage) (keep map[ref]bool, show []*
 	keep = map[ref]bool{}
 	// From the end, so that of two equal messages the newer one is kept.
 	for _, raw := range slices.Backward(history) {
+		if c.b.in.usageOnly {
+			raw = c.brief(objectOf(raw), raw)
+		}
 		m, err := c.b.codec.DecodeMessage(raw)
 		if err != nil || len(m.Blocks) == 0 || m.Digest.IsZero() {
 			continue // reasoning has no digest, and is useless without its reply

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl/internal/lazyregexp"
+	"github.com/furlhq/furl/internal/rawjson"
 )
 
 // Since version 0.154 a fork has only what is new in its rollout, and so has what
@@ -170,12 +171,11 @@ func (c *codex) file(in *input, f rolloutFile, limit int) {
 	started, next := false, 0
 	own := in == c.b.in || f.thread != "" && f.thread == c.thread
 	c.loading = append(c.loading, f.id)
-	for n, rec := range in.objects() {
-		o := objectOf(rec)
+	for n, l := range objectsAs(in, scanCodex) {
+		o, p := l.fields, l.payload
 		at := parseTime(o.str("timestamp"))
-		if !started && o.str("type") == "session_meta" {
+		if !started && l.typ == "session_meta" {
 			started = true
-			p := o.object("payload")
 			f.id = cmp.Or(f.id, p.str("id"))
 			c.meta(p)
 			if base := p.object("history_base"); base.has("thread_id") && in.parts.first() {
@@ -195,8 +195,8 @@ func (c *codex) file(in *input, f rolloutFile, limit int) {
 		}
 		next = ordinal + 1
 		c.inherited = own && ordinal < c.ownFrom
-		if !o.object("metadata").flag("compaction_output") && !c.oldLine(n, o, rec) {
-			c.line(n, at, o.str("type"), o["payload"])
+		if !o.object("metadata").flag("compaction_output") && !c.oldLine(n, o, l.raw) {
+			c.line(n, at, l.typ, p, o["payload"])
 		}
 		c.mark(f.id, ordinal)
 	}
@@ -205,6 +205,60 @@ func (c *codex) file(in *input, f rolloutFile, limit int) {
 	c.flush()
 	c.mark(f.id, max(0, next-1))
 	c.loading = c.loading[:len(c.loading)-1]
+}
+
+// codexLine is a line of a rollout.
+type codexLine struct {
+	raw             []byte
+	typ             string
+	fields, payload object
+}
+
+// scanCodex reads the fields of a line and those of its payload. Of most events the payload is not needed.
+func scanCodex(_ int, r *rawjson.Reader, buf []byte) (l codexLine) {
+	l.raw, l.fields = buf, make(object, 4)
+	for key := range r.Fields() {
+		switch string(key) {
+		case "type":
+			v := r.Value()
+			l.typ = v.Text()
+			l.fields["type"] = v.Raw
+		case "payload":
+			start := r.Offset()
+			l.payload = nil
+			if r.Kind() == '{' {
+				l.payload = codexPayload(r, l.typ == "event_msg")
+			} else {
+				r.Skip()
+			}
+			l.fields["payload"] = buf[start:r.Pos():r.Pos()]
+		default:
+			if raw := r.Raw(); raw != nil && len(l.fields) < probeFields {
+				l.fields[string(key)] = raw
+			}
+		}
+	}
+	return l
+}
+
+// codexPayload reads the fields of a payload, none of an event that is not needed.
+func codexPayload(r *rawjson.Reader, event bool) object {
+	p := object{}
+	other := false
+	for key := range r.Fields() {
+		if other || len(p) >= probeFields {
+			continue
+		}
+		raw := r.Raw()
+		if p[string(key)] = raw; event && string(key) == "type" {
+			switch string(raw) {
+			case `"token_count"`, `"thread_rolled_back"`, `"thread_name_updated"`:
+			default:
+				other = true
+			}
+		}
+	}
+	return p
 }
 
 // mark notes the state after a line.

@@ -57,8 +57,21 @@ func eachObject(line []byte) iter.Seq2[[]byte, error] {
 // skips and reports broken data: lines above the limit, lines that are not a
 // JSON object, the truncated rest of a line.
 func (in *input) records() iter.Seq2[int, []byte] {
-	return func(yield func(int, []byte) bool) {
-		if !in.parts.begin(yield) {
+	return recordsAs(in, rawRecord)
+}
+
+func rawRecord(_ int, r *rawjson.Reader, buf []byte) []byte {
+	r.Skip()
+	return buf
+}
+
+// recordsAs is records for what parse makes of an object: it gets a Reader of buf before the
+// object. Most lines are one object, and are read once. What parse returns for others is dropped, so it must not
+// change anything.
+func recordsAs[T any](in *input, parse func(line int, r *rawjson.Reader, buf []byte) T) iter.Seq2[int, T] {
+	return func(yield func(int, T) bool) {
+		parsed := func(line int, o []byte) T { return parse(line, rawjson.NewReader(o), o) }
+		if !in.parts.begin(func(line int, o []byte) bool { return yield(line, parsed(line, o)) }) {
 			return
 		}
 		for n, line := range in.eachLine() {
@@ -66,13 +79,21 @@ func (in *input) records() iter.Seq2[int, []byte] {
 				in.skip(n, "the line has %d bytes, the limit is %d", len(line), in.maxLine)
 				continue
 			}
+			if r := rawjson.NewReader(line); r.Kind() == '{' {
+				if v := parse(n, r, line); r.End() == nil {
+					if in.parts.ends(in, n, line) || !in.countLine() || !in.usageOnly && !in.decodable(line) || !yield(n, v) {
+						return
+					}
+					continue
+				}
+			}
 			before := 0
 			for o, fault := range eachObject(line) {
 				if fault != nil {
 					in.skip(n, "%s", describe(fault, before))
 					break
 				}
-				if before++; len(o) == len(line) && in.parts.ends(in, n, o) || !in.countLine() || !in.decodable(o) || !yield(n, o) {
+				if before++; !in.countLine() || !in.usageOnly && !in.decodable(o) || !yield(n, parsed(n, o)) {
 					return
 				}
 			}
@@ -89,9 +110,12 @@ func describe(fault error, before int) string {
 
 // objects yields the JSON objects of a file that is either one object in any
 // layout, with line 0, or JSON Lines. A truncated object is yielded as it is.
-func (in *input) objects() iter.Seq2[int, []byte] {
+func (in *input) objects() iter.Seq2[int, []byte] { return objectsAs(in, rawRecord) }
+
+// objectsAs is objects for what parse makes of an object, as recordsAs.
+func objectsAs[T any](in *input, parse func(line int, r *rawjson.Reader, buf []byte) T) iter.Seq2[int, T] {
 	if in.stream != nil {
-		return in.records()
+		return recordsAs(in, parse)
 	}
 	data := bytes.TrimLeft(in.data, " \t\r\n\x00")
 	r := rawjson.NewReader(data)
@@ -108,7 +132,7 @@ func (in *input) objects() iter.Seq2[int, []byte] {
 		}
 	}
 	if lines {
-		return in.records()
+		return recordsAs(in, parse)
 	}
-	return func(yield func(int, []byte) bool) { yield(0, data) }
+	return func(yield func(int, T) bool) { yield(0, parse(0, rawjson.NewReader(data), data)) }
 }

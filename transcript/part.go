@@ -14,28 +14,38 @@ type part struct {
 	id     string // of a call
 	answer string // of a result: the id of its call
 	blank  bool   // a text of white space only
+
+	fields       partFields
+	name, caller []byte // of a call, as JSON
 }
 
 // partsOf returns the content of a message as the bytes of its blocks, and
 // the number of elements that are not blocks. String content becomes a text
 // block.
 func partsOf(content []byte) (blocks []part, others int) {
-	r := rawjson.NewReader(content)
+	return partsIn(rawjson.NewReader(content), content)
+}
+
+// partsIn is partsOf for the next value of r, a Reader of buf.
+func partsIn(r *rawjson.Reader, buf []byte) (blocks []part, others int) {
 	switch r.Kind() {
 	case '"':
+		content := r.Raw()
 		if len(content) <= len(`""`) {
 			return nil, 0
 		}
 		raw := append(append([]byte(`{"type":"text","text":`), content...), '}')
-		blocks = append(blocks, part{raw: raw, typ: "text", str: content, blank: blank(content)})
+		blocks = append(blocks, part{raw: raw, typ: "text", str: content, blank: blank(content), fields: hasType | hasText})
 	case '[':
 		for range r.Elements() {
-			if b := readPart(r, content); b.typ != "" {
+			if b := readPart(r, buf); b.typ != "" {
 				blocks = append(blocks, b)
 			} else {
 				others++
 			}
 		}
+	default:
+		r.Skip()
 	}
 	return blocks, others
 }
@@ -65,17 +75,60 @@ func readPart(r *rawjson.Reader, buf []byte) part {
 	for key := range r.Fields() {
 		switch string(key) {
 		case "type":
-			b.typ, _ = r.String()
+			b.fields.note(hasType, r, `"`)
+			b.typ = partType(r)
 		case "id":
+			b.fields.note(hasID, r, `"`)
 			b.id, _ = r.String()
 		case "tool_use_id":
+			b.fields.note(hasAnswer, r, `"`)
 			b.answer, _ = r.String()
 		case "text":
+			b.fields.note(hasText, r, `"`)
 			b.blank = blank(r.Raw())
+		case "thinking":
+			b.fields.note(hasThinking, r, `"`)
+		case "signature":
+			b.fields.note(hasSignature, r, `"`)
+		case "name":
+			b.fields.note(hasName, r, `"`)
+			b.name = r.Raw()
+		case "input":
+			b.fields.note(hasInput, r, `{`)
+		case "content":
+			b.fields.note(hasContent, r, `"[`)
+			if !plainResult(r) {
+				b.fields |= unexpected
+			}
+		case "is_error":
+			b.fields.note(hasError, r, `tf`)
+		case "caller":
+			b.fields.note(hasCaller, r, `{`)
+			b.caller = r.Raw()
+		case "cache_control":
+			b.fields.note(hasMark, r, `{n`)
+		default:
+			b.fields |= unexpected
 		}
 	}
 	b.raw = buf[start:r.Pos():r.Pos()]
 	return b
+}
+
+// partType consumes a type. The usual ones cost no allocation.
+func partType(r *rawjson.Reader) string {
+	v := r.Value()
+	switch string(v.Inside()) {
+	case "text":
+		return "text"
+	case "thinking":
+		return "thinking"
+	case "tool_use":
+		return "tool_use"
+	case "tool_result":
+		return "tool_result"
+	}
+	return v.Text()
 }
 
 // blank reports whether a JSON string is only white space.

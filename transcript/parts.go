@@ -112,6 +112,7 @@ func (p *parts) ends(in *input, line int, record []byte) bool {
 // whether to continue.
 func (rd *Reader) readParts(name, dir string, homes *rolloutHomes, r io.Reader, yield func(*Recording, error) bool) bool {
 	in := rd.input(name, dir)
+	in.reuse = rd.UsageOnly
 	defer in.close()
 	f, err := rd.open(in, homes, r)
 	if err != nil {

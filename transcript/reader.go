@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -44,6 +45,11 @@ type Reader struct {
 	// Bodies has the bodies of recorded requests described (furl.Exchange.Request,
 	// Session.Contents). It takes time for each request.
 	Bodies bool
+	// UsageOnly leaves out most of what was said in sessions of Claude Code and Codex, and reads them in half the
+	// time. Sessions and requests are those of a full reading. The numbers of their records may differ, and
+	// so may their Replies: those of two readings with UsageOnly are equal where those of two full
+	// readings are. A recording is valid until Walk yields the next.
+	UsageOnly bool
 	// Skip, if set, is called by Walk with the path of each file in a folder
 	// before it is read. Files for which it returns true are passed over.
 	// It is not asked about sessions that a folder stores in many files, and about databases.
@@ -134,7 +140,7 @@ func (rd *Reader) ReadFile(path string) (*Recording, error) {
 
 func (rd *Reader) input(name, dir string) *input {
 	return &input{
-		dir: dir, maxLine: cmp.Or(max(rd.MaxLine, 0), defaultMaxLine), counter: rd.Counter, bodies: rd.Bodies,
+		dir: dir, maxLine: cmp.Or(max(rd.MaxLine, 0), defaultMaxLine), counter: rd.Counter, bodies: rd.Bodies, usageOnly: rd.UsageOnly,
 		bounds: bounds{cmp.Or(max(rd.MaxRecords, 0), defaultMaxRecords), cmp.Or(max(rd.MaxMemory, 0), defaultMaxMemory)},
 		name:   name, limit: rd.limit(),
 	}
@@ -265,24 +271,27 @@ func (e *companionError) Error() string {
 
 // input is one file being read.
 type input struct {
-	data    []byte // uncompressed; nil if the file is read line by line
-	name    string
-	limit   int64         // of its size in bytes, uncompressed
-	stream  *bufio.Reader // the lines, if data is nil
-	line    int           // of the stream, read last
-	parts   *parts        // how the stream is divided; nil: it is not
-	left    int64         // bytes of them until the limit
-	source  io.Closer     // of the stream
-	torn    error         // why the compressed file is truncated
-	dir     string        // folder of the file; "" if it came from an io.Reader
-	homes   *rolloutHomes
-	uses    []string // see Recording.Uses
-	used    map[string]bool
-	another func(path string, f func(*input)) error // reads another file of the same format
-	maxLine int
-	counter furl.Counter
-	bodies  bool
-	rec     *Recording
+	data      []byte // uncompressed; nil if the file is read line by line
+	name      string
+	limit     int64         // of its size in bytes, uncompressed
+	stream    *bufio.Reader // the lines, if data is nil
+	line      int           // of the stream, read last
+	parts     *parts        // how the stream is divided; nil: it is not
+	left      int64         // bytes of them until the limit
+	source    io.Closer     // of the stream
+	torn      error         // why the compressed file is truncated
+	dir       string        // folder of the file; "" if it came from an io.Reader
+	homes     *rolloutHomes
+	uses      []string // see Recording.Uses
+	used      map[string]bool
+	another   func(path string, f func(*input)) error // reads another file of the same format
+	maxLine   int
+	counter   furl.Counter
+	bodies    bool
+	usageOnly bool
+	reuse     bool          // the memory of the file, once the recording is not used any more
+	buffer    *bytes.Buffer // nil: it is not used again
+	rec       *Recording
 
 	bounds
 	lines, messages int

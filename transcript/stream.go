@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"sync"
 )
 
 // streamFrom is the size in bytes, uncompressed, from which files of JSON
@@ -23,7 +24,7 @@ func (in *input) open(r io.Reader, limit int64) (*format, error) {
 		return nil, fmt.Errorf("read %s: %w", in.name, err)
 	}
 	in.source = src
-	head, err := readUpTo(src, min(streamFrom, limit)+1, sizeOf(r))
+	head, err := in.readUpTo(src, min(streamFrom, limit)+1, sizeOf(r))
 	switch {
 	case int64(len(head)) > limit:
 		return nil, &TooLargeError{in.name, limit}
@@ -69,12 +70,20 @@ func (in *input) open(r io.Reader, limit int64) (*format, error) {
 
 // readUpTo reads at most n bytes. size is about how many there are, 0 if that is unknown: a buffer that does not grow
 // takes a tenth less time for a whole file.
-func readUpTo(r io.Reader, n, size int64) ([]byte, error) {
-	var buf bytes.Buffer
+func (in *input) readUpTo(r io.Reader, n, size int64) ([]byte, error) {
+	buf := new(bytes.Buffer)
+	if in.reuse {
+		in.buffer = buffers.Get().(*bytes.Buffer)
+		buf = in.buffer
+		buf.Reset()
+	}
 	buf.Grow(int(min(n, size)) + bytes.MinRead)
 	_, err := buf.ReadFrom(io.LimitReader(r, n))
 	return buf.Bytes(), err
 }
+
+// buffers are used again for files that are read one after the other: new memory has to be cleared.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // sizeOf returns the size of a file, 0 of what is none.
 func sizeOf(r io.Reader) int64 {
@@ -131,6 +140,9 @@ func (in *input) unknown(data []byte) error {
 func (in *input) close() {
 	if in.source != nil {
 		_ = in.source.Close() // it was only read
+	}
+	if in.buffer != nil {
+		buffers.Put(in.buffer)
 	}
 }
 

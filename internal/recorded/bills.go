@@ -19,9 +19,12 @@ import (
 func (s *Source) Bills(options string, models func(*transcript.Session) billed.Models) iter.Seq[billed.Session] {
 	return func(yield func(billed.Session) bool) {
 		var counted once
-		var again rereader
+		again := rereader{usageOnly: true}
 		defer again.close()
-		s.items(func(it *item) (ok, more bool, err error) {
+		all := *s
+		all.usageOnly = true
+		defer func() { s.Unknown, s.Failed, s.filtered = all.Unknown, all.Failed, all.filtered }()
+		all.items(func(it *item) (ok, more bool, err error) {
 			list, ok, err := it.bills(&counted, options, models, &again)
 			for i := range list {
 				if !yield(list[i]) {

@@ -21,7 +21,8 @@ type item struct {
 	from *openFile // nil: it is not in the index
 	at   int       // its number in the file, from 0
 
-	filter *Filter
+	filter    *Filter
+	usageOnly bool // see transcript.Reader
 }
 
 // links returns what ParentsFirst needs.
@@ -41,13 +42,13 @@ func (it *item) later() func() (*item, error) {
 		if light.from != nil && len(light.from.read.Recordings) == 1 && light.from.ended {
 			return &light, nil
 		}
-		rec, err := again(light.path)
+		rec, err := (&transcript.Reader{UsageOnly: light.usageOnly}).ReadFile(light.path)
 		if err != nil {
 			return nil, err
 		}
 		// This has all sessions of a database.
 		sum := light.filter.summarize(rec)
-		return &item{path: light.path, rec: rec, sum: &sum, filter: light.filter}, nil
+		return &item{path: light.path, rec: rec, sum: &sum, filter: light.filter, usageOnly: light.usageOnly}, nil
 	}
 }
 
@@ -56,8 +57,10 @@ func (it *item) later() func() (*item, error) {
 type rereader struct {
 	path string
 	at   int // of the next recording
-	next func() (*transcript.Recording, error, bool)
-	stop func()
+
+	usageOnly bool // see transcript.Reader
+	next      func() (*transcript.Recording, error, bool)
+	stop      func()
 }
 
 // read returns a recording of a file, by its number.
@@ -65,7 +68,7 @@ func (r *rereader) read(path string, at int) (*transcript.Recording, error) {
 	if r.stop == nil || r.path != path || at < r.at {
 		r.close()
 		r.path, r.at = path, 0
-		r.next, r.stop = iter.Pull2(new(transcript.Reader).Walk(path))
+		r.next, r.stop = iter.Pull2((&transcript.Reader{UsageOnly: r.usageOnly}).Walk(path))
 	}
 	for {
 		rec, err, ok := r.next()

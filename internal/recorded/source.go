@@ -27,9 +27,10 @@ type Source struct {
 	Progress *Progress    // nil without a terminal
 	Index    *index.Index // nil: each file is read
 
-	stdin    io.Reader
-	machine  bool // Files are the places of agents
-	filtered int  // files without a session that passes the filter
+	stdin     io.Reader
+	machine   bool // Files are the places of agents
+	usageOnly bool // see transcript.Reader
+	filtered  int  // files without a session that passes the filter
 }
 
 // Nothing is the error for a source without recordings. todo is such as "replay".
@@ -44,9 +45,6 @@ func (s *Source) Nothing(todo string) error {
 	}
 	return fmt.Errorf("nothing to %s: no files in %s", todo, strings.Join(s.Files, ", "))
 }
-
-// again reads a file a second time.
-func again(path string) (*transcript.Recording, error) { return new(transcript.Reader).ReadFile(path) }
 
 // Sources returns the recordings in the named files and folders. Without names,
 // they are the sessions of installed agents, or else the demo session.

@@ -11,8 +11,19 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// sectionReadings has in the index what was read of a file: by the filter by project.
-const sectionReadings = "readings"
+// These sections have in the index what was read of a file: by the filter by project. The records of a reading that is
+// about usage only have other numbers.
+const (
+	sectionReadings      = "readings"
+	sectionUsageReadings = "usage readings"
+)
+
+func (s *Source) readings() string {
+	if s.usageOnly {
+		return sectionUsageReadings
+	}
+	return sectionReadings
+}
 
 // minSilent is the size in bytes from which on the index has files that are no recordings: a smaller
 // one, such as a source file, is read as fast as its entry.
@@ -69,7 +80,7 @@ func (w *walker) root(path string) bool {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && w.begin(path, true) {
 		return w.flush()
 	}
-	reader := transcript.Reader{Skip: w.skip, SkipFolder: w.skipFolder}
+	reader := transcript.Reader{Skip: w.skip, SkipFolder: w.skipFolder, UsageOnly: w.s.usageOnly}
 	for rec, err := range reader.Walk(path) {
 		if !w.flush() {
 			return false
@@ -115,7 +126,7 @@ func (w *walker) begin(path string, named bool) bool {
 		return false
 	}
 	w.current = &openFile{path: path, file: f}
-	data, ok := f.Get(sectionReadings, w.s.Filter.Project)
+	data, ok := f.Get(w.s.readings(), w.s.Filter.Project)
 	var read reading
 	if !ok || packed.Unmarshal(data, &read) != nil || named && len(read.Recordings) == 0 {
 		return false
@@ -125,7 +136,7 @@ func (w *walker) begin(path string, named bool) bool {
 	}
 	w.current.read, w.current.ended = read, true
 	for i := range read.Recordings {
-		w.pending = append(w.pending, &item{path: path, from: w.current, at: i, sum: &w.current.read.Recordings[i], filter: &w.s.Filter})
+		w.pending = append(w.pending, &item{path: path, from: w.current, at: i, sum: &w.current.read.Recordings[i], filter: &w.s.Filter, usageOnly: w.s.usageOnly})
 	}
 	w.current = nil
 	return true
@@ -140,7 +151,7 @@ func (w *walker) add(rec *transcript.Recording, err error) bool {
 		return w.yield(nil, err)
 	}
 	sum := w.s.Filter.summarize(rec)
-	it := &item{path: rec.File, rec: rec, sum: &sum, filter: &w.s.Filter}
+	it := &item{path: rec.File, rec: rec, sum: &sum, filter: &w.s.Filter, usageOnly: w.s.usageOnly}
 	if c := w.current; c != nil && c.path == rec.File {
 		it.from, it.at = c, len(c.read.Recordings)
 		c.read.Recordings = append(c.read.Recordings, sum)
@@ -163,13 +174,13 @@ func (w *walker) end() {
 	case len(c.read.Recordings) == 0:
 		w.silent = append(w.silent, c)
 	default:
-		c.write(w.s.Filter.Project)
+		c.write(w.s)
 	}
 }
 
 // write writes what was read to the index.
-func (c *openFile) write(filter string) {
-	c.file.Put(sectionReadings, filter, packed.Marshal(c.read))
+func (c *openFile) write(s *Source) {
+	c.file.Put(s.readings(), s.Filter.Project, packed.Marshal(c.read))
 	c.file.Save()
 }
 
@@ -192,7 +203,7 @@ func (w *walker) finish() bool {
 			continue
 		}
 		c.read.Unknown = w.unknown[c.path]
-		c.write(w.s.Filter.Project)
+		c.write(w.s)
 	}
 	var unknown []string
 	for _, path := range w.order {
