@@ -191,6 +191,25 @@ func (s *State) with(r Record) (*State, error) {
 	return &t, err
 }
 
+// Preferring returns the state as if the blocks of some spans had been kept by a
+// Restoration with Hold Keep; a pin stays. It is no record, so nothing is stored. It is
+// valid until s changes.
+func (s *State) Preferring(spans []Span) (*State, error) {
+	s.begin()
+	t := *s
+	t.layers, t.labels, t.passed = s.layers.fork(), s.labels.fork(), s.passed.fork()
+	var paints []interval
+	for _, sp := range spans {
+		lo, hi, err := s.ordinals(sp)
+		if err != nil {
+			return nil, err
+		}
+		paints = append(paints, interval{lo: lo, hi: hi})
+	}
+	t.hold(&Restoration{Open: true}, merge(paints)) // as a person who opens them keeps them
+	return &t, nil
+}
+
 // Size returns the size of the next request according to the newest usage or
 // reduction on the path, plus counted newer messages; 0 if unknown. Package
 // token estimates better.

@@ -33,12 +33,15 @@ func (s *Set) Configure(name string, options []byte) error {
 		return errors.Join(&OptionError{Err: fmt.Errorf("%w; or define it by stages", s.unknown(name))})
 	}
 	d := &decoder{set: s, policy: name}
+	if i >= 0 {
+		d.tools = s.entries[i].tools
+	}
 	o = d.options(o, options)
 	if len(d.errs) > 0 {
 		return errors.Join(d.errs...)
 	}
 	if i >= 0 {
-		s.entries[i].options = o
+		s.entries[i].options, s.entries[i].tools = o, d.tools
 	} else {
 		s.add(name, o)
 	}
@@ -59,6 +62,7 @@ func (e *OptionError) Error() string { return e.Err.Error() }
 type decoder struct {
 	set    *Set
 	policy string
+	tools  ToolOptions // of the policy
 	errs   []error
 }
 
@@ -71,7 +75,7 @@ func (d *decoder) options(o Options, data []byte) Options {
 	what := fmt.Sprintf("policy %q", d.policy)
 	if own, ok := o.(custom); ok {
 		own.Policy = copyOf(own.Policy)
-		d.object(nil, what, data, own.Policy, own.validate)
+		d.object(nil, what, data, fieldsOf(own.Policy), own.validate)
 		return own
 	}
 	if own, ok := o.(added); ok {
@@ -84,19 +88,29 @@ func (d *decoder) options(o Options, data []byte) Options {
 func configured[T any](d *decoder, what string, data []byte, o T, validate func(T) error) T {
 	v := reflect.New(reflect.TypeOf(o))
 	v.Elem().Set(reflect.ValueOf(o))
-	d.object(nil, what, data, v.Interface(), func() error { return validate(v.Interface().(T)) })
+	fields := fieldsOf(v.Interface())
+	for name, field := range fieldsOf(&d.tools) { // every policy has them
+		if _, ok := fields[name]; !ok && len(fields) > 0 {
+			fields[name] = field
+		}
+	}
+	d.object(nil, what, data, fields, func() error {
+		if err := d.tools.Validate(); err != nil {
+			return err
+		}
+		return validate(v.Interface().(T))
+	})
 	return v.Elem().Interface().(T)
 }
 
-// object sets the fields of what to points to. An error that validate returns
+// object sets fields by their names in JSON. An error that validate returns
 // counts as one of the key that was set last.
-func (d *decoder) object(path []string, what string, data []byte, to any, validate func() error) {
+func (d *decoder) object(path []string, what string, data []byte, fields map[string]reflect.Value, validate func() error) {
 	keys, values, err := members(data)
 	if err != nil {
 		d.errorf(path, "invalid options of %s: expected keys with values", what)
 		return
 	}
-	fields := fieldsOf(to)
 	set := make(map[string]bool)
 	for i, key := range keys {
 		path := append(path, key)
@@ -151,6 +165,9 @@ func (d *decoder) value(path []string, key string, data []byte, field reflect.Va
 		*to = Template(text)
 		return true
 	}
+	if field.Kind() == reflect.Slice {
+		field.SetZero() // or it would be decoded into the elements of the original
+	}
 	if bytes.Equal(data, []byte("null")) || json.Unmarshal(data, field.Addr().Interface()) != nil {
 		d.errorf(path, "invalid %s %s: expected %s", key, data, kindOf(field.Type()))
 		return false
@@ -199,7 +216,7 @@ func (d *decoder) stage(path []string, st Stage, options []byte) Stage {
 		v = reflect.New(v.Type())
 		v.Elem().Set(reflect.ValueOf(st))
 	}
-	d.object(path, fmt.Sprintf("stage %q", st.Name()), options, v.Interface(), func() error { return check(v.Interface()) })
+	d.object(path, fmt.Sprintf("stage %q", st.Name()), options, fieldsOf(v.Interface()), func() error { return check(v.Interface()) })
 	if reflect.TypeOf(st).Kind() != reflect.Pointer {
 		v = v.Elem()
 	}

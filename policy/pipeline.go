@@ -23,6 +23,8 @@ type Pipeline struct {
 	// Fits reports after a stage whether the view fits, so that the other
 	// stages need not run. If nil, all stages run, unless there is a Threshold.
 	Fits func(v *furl.View, b furl.Budget) bool `json:"-"`
+	// ToolOptions say which results stay.
+	ToolOptions
 	// MinGain is how much a reduction must free at least to be recorded, in the
 	// provider's tokens. If zero, 1.
 	MinGain int `json:"min_gain,omitempty"`
@@ -47,6 +49,9 @@ type Pipeline struct {
 func (p *Pipeline) Name() string { return p.Label }
 
 func (p *Pipeline) validate() error {
+	if err := p.ToolOptions.Validate(); err != nil {
+		return err
+	}
 	return validate(shareOption("context_threshold", p.Threshold), number("min_gain", p.MinGain))
 }
 
@@ -119,6 +124,8 @@ func (p *Pipeline) with(s *Settings) furl.Policy {
 // Plan runs the stages on the state's view.
 func (p *Pipeline) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Plan, error) {
 	trigger, fits := p.trigger(), p.fits()
+	asIs := s.View(b.Model)
+	s = p.prefer(s, &b)
 	r := &runner{
 		plan:    &furl.Plan{Before: b.Size},
 		state:   s,
@@ -128,7 +135,7 @@ func (p *Pipeline) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*fur
 		always:  trigger == nil,
 		check:   p.Check,
 	}
-	r.plan.After, r.plan.View = b.Size, r.view
+	r.plan.After, r.plan.View = b.Size, asIs
 	if why := hopeless(b); why != "" {
 		// Whatever is hidden, the request does not fit.
 		if !p.NoBackstop {
@@ -150,7 +157,9 @@ func (p *Pipeline) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*fur
 	if trigger != nil && r.plan.Reason == "" && trigger(r.view, r.b) {
 		r.plan.Reason = r.still()
 	}
-	r.plan.After, r.plan.View = r.b.Size, r.view
+	if r.plan.After, r.plan.View = r.b.Size, r.view; len(r.plan.Reductions) == 0 {
+		r.plan.View = asIs // without the holds of a plan
+	}
 	return r.plan, ctx.Err()
 }
 

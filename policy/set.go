@@ -39,6 +39,7 @@ type Set struct {
 type entry struct {
 	name     string
 	options  Options
+	tools    ToolOptions
 	unlisted bool // Names does not have it
 }
 
@@ -206,13 +207,19 @@ func (s *Set) policy(name string, settings Settings) (furl.Policy, error) {
 	if settings.Off {
 		return none{}.build(name, in), nil
 	}
-	p := s.entries[i].options.build(name, in)
+	e := &s.entries[i]
+	tools := e.tools
+	if _, ok := e.options.(added); ok && tools.ExcludeTools == nil {
+		tools.ExcludeTools = []string{} // it does what another agent does
+	}
+	tools = tools.Plus(settings.ToolOptions)
+	p := keeping(e.options.build(name, in), tools)
 	if settings.runsFirst() && s.entries[i].name != toolAge {
 		first := s.toolAge()
 		if err := first.validate(); err != nil {
 			return nil, fmt.Errorf("policy %s: %w", toolAge, err)
 		}
-		p = chain{first: withoutBackstop(first.build(toolAge, in)), then: p}
+		p = chain{first: withoutBackstop(keeping(first.build(toolAge, in), tools)), then: p}
 	}
 	return p, nil
 }

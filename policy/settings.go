@@ -2,6 +2,8 @@ package policy
 
 import (
 	"context"
+	"path"
+	"path/filepath"
 
 	"github.com/furlhq/furl"
 )
@@ -22,6 +24,10 @@ type Settings struct {
 	// InputChars, if not zero, replaces the budget of the preset graduated (M): the
 	// largest input in characters.
 	InputChars int
+	// ToolOptions are added to the policy's own.
+	ToolOptions
+	// ProjectTools are further ToolOptions of sessions in some folders; see In.
+	ProjectTools []ProjectTools
 	// Summarizer writes the summaries of policies that show them. If nil,
 	// plans contain no new summaries (C, T).
 	Summarizer Summarizer
@@ -38,7 +44,40 @@ type Settings struct {
 	AskFirst bool
 }
 
-func (s *Settings) validate() error { return validate(shareOption("context_threshold", s.Threshold)) }
+func (s *Settings) validate() error {
+	if err := s.ToolOptions.Validate(); err != nil {
+		return err
+	}
+	return validate(shareOption("context_threshold", s.Threshold))
+}
+
+// ProjectTools are ToolOptions of the sessions in some folders.
+type ProjectTools struct {
+	// Project is an absolute path, or a pattern as of path.Match for one: the sessions in
+	// that folder and below it.
+	Project string
+	ToolOptions
+}
+
+// In returns the settings for sessions in a folder, an absolute path: with the ToolOptions
+// of all ProjectTools that match it.
+func (s Settings) In(project string) Settings {
+	for i := range s.ProjectTools {
+		if p := &s.ProjectTools[i]; p.has(project) {
+			s.ToolOptions = s.Plus(p.ToolOptions)
+		}
+	}
+	return s
+}
+
+func (p *ProjectTools) has(folder string) bool {
+	for folder = filepath.ToSlash(folder); folder != "" && folder != "." && folder != "/"; folder = path.Dir(folder) {
+		if ok, _ := path.Match(filepath.ToSlash(p.Project), folder); ok {
+			return true
+		}
+	}
+	return false
+}
 
 // runsFirst reports whether tool-age runs before another policy.
 func (s *Settings) runsFirst() bool { return s.RollingContext != nil && *s.RollingContext }

@@ -38,6 +38,10 @@ const (
 	// settingCommands "on" makes the gateway answer commands to furl that a person types
 	// in an agent (A4).
 	settingCommands = "commands"
+	// settingKeepTools and settingExcludeTools have the names of the tools whose results
+	// stay: further ones, and those in place of furl's list.
+	settingKeepTools    = open.SettingKeepTools
+	settingExcludeTools = open.SettingExcludeTools
 	// settingPinned has the handles of the pinned blocks. It is not stored: the log
 	// has the pins.
 	settingPinned = "pinned"
@@ -77,6 +81,8 @@ var knownSettings = []Setting{
 	{Name: settingRolling, About: "on runs tool-age before the policy, off turns tool-age off", Values: switchValues},
 	{Name: settingAskFirst, About: "on makes summaries wait for approval", Values: switchValues},
 	{Name: settingCommands, About: "on answers commands typed in the agent, such as furl: rolling-context on", Values: switchValues},
+	{Name: settingKeepTools, About: "further tools whose results stay, such as mcp__jira__*, separated by commas"},
+	{Name: settingExcludeTools, About: "the tools whose results stay in place of furl's list, or none"},
 	{Name: settingPinned, About: "handles of the messages and blocks that no policy hides"},
 	{Name: settingTitle, About: "the name of the session in lists"},
 }
@@ -148,6 +154,10 @@ func settingFor(c *open.Change, name, model string) (value, from string) {
 		case live.Settings.Threshold > 0:
 			return strconv.FormatFloat(live.Settings.Threshold, 'g', -1, 64), fromConfiguration
 		}
+	case settingKeepTools:
+		return toolsText(own, live.Settings.In(c.Meta().Project).KeepTools)
+	case settingExcludeTools:
+		return toolsText(own, live.Settings.In(c.Meta().Project).ExcludeTools)
 	case settingLimit:
 		m := c.Model(cmp.Or(model, c.Meta().Model))
 		switch {
@@ -167,6 +177,20 @@ func settingFor(c *open.Change, name, model string) (value, from string) {
 		}
 	}
 	return "", fromDefault
+}
+
+// toolsText is the value in effect of a list of tools: the session's own or that of all
+// sessions.
+func toolsText(own string, all []string) (value, from string) {
+	switch {
+	case own != "":
+		return own, fromSession
+	case all == nil:
+		return "", fromDefault
+	case len(all) == 0:
+		return open.NoTools, fromConfiguration
+	}
+	return strings.Join(all, ","), fromConfiguration
 }
 
 func switchText(on bool) string {
@@ -350,6 +374,11 @@ func checkSetting(name, value string) error {
 	case settingLimit:
 		if n, err := strconv.Atoi(value); err != nil || n <= 0 {
 			expected = "a positive number of tokens"
+		}
+	case settingKeepTools, settingExcludeTools:
+		tools := policy.ToolOptions{KeepTools: open.ParseTools(value)}
+		if err := tools.Validate(); err != nil {
+			expected = "names of tools, separated by commas, or patterns such as mcp__jira__*"
 		}
 	default:
 		if _, err := open.ParseSwitch(value); err != nil {

@@ -30,7 +30,7 @@ func settingOf(t *testing.T, s *session.Session, name string) string {
 // name where their values come from.
 func TestC1SettingsHaveOrigins(t *testing.T) {
 	store := inmem.New()
-	all := reopen(t, store, session.Options{Policy: "rolling", Settings: policy.Settings{RollingContext: new(true), Threshold: 0.5}})
+	all := reopen(t, store, session.Options{Policy: "rolling", Settings: policy.Settings{RollingContext: new(true), Threshold: 0.5, ToolOptions: policy.ToolOptions{KeepTools: []string{"a"}}}})
 	s := all.Create(storage.Meta{Model: "claude-opus-4-6"})
 	appendAll(t, s, steps(t, 2, 10))
 	head := s.Head()
@@ -43,9 +43,9 @@ func TestC1SettingsHaveOrigins(t *testing.T) {
 		}
 	}
 	want(s, "policy", "rolling configuration", "rolling_context", "on configuration", "context_threshold", "0.5 configuration",
-		"context_limit", "1000000 default", "context_management_enabled", "on default", "pinned", " default")
+		"context_limit", "1000000 default", "context_management_enabled", "on default", "pinned", " default", "keep_tools", "a configuration", "exclude_tools", " default")
 	if err := s.Set(t.Context(), "policy", "compaction", "rolling_context", "off", "context_threshold", "0.7", "context_limit", "5000",
-		"context_management_enabled", "false", "title", "mine", "pinned", "furl:1, furl:2.0"); err != nil {
+		"context_management_enabled", "false", "title", "mine", "pinned", "furl:1, furl:2.0", "keep_tools", "mcp__jira__*, bash", "exclude_tools", "none"); err != nil {
 		t.Fatal(err)
 	}
 	read, err := reopen(t, store, session.Options{}).Open(t.Context(), s.ID())
@@ -53,7 +53,7 @@ func TestC1SettingsHaveOrigins(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := []string{"policy", "compaction session", "rolling_context", "off session", "context_threshold", "0.7 session",
-		"context_limit", "5000 session", "context_management_enabled", "off session", "title", "mine session", "pinned", "furl:1,furl:2.0 session"}
+		"context_limit", "5000 session", "context_management_enabled", "off session", "title", "mine session", "pinned", "furl:1,furl:2.0 session", "keep_tools", "mcp__jira__*, bash session", "exclude_tools", "none session"}
 	want(read, set...)
 	// An error changes nothing, and names what is expected.
 	for _, tt := range []struct{ name, value, want string }{

@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,9 @@ type Config struct {
 	// RollingContext and ContextManagement hold for every policy, see Settings.
 	RollingContext    *bool `yaml:"rolling_context"`
 	ContextManagement *bool `yaml:"context_management_enabled"`
+	// Tools are for every policy, and Projects for every policy in sessions in some folders.
+	Tools    policy.ToolOptions
+	Projects []policy.ProjectTools `yaml:"projects"`
 	// AskFirst is for sessions without their own setting of this name.
 	AskFirst *bool `yaml:"ask_first"`
 	// Models gives models whose name matches a pattern another policy. The first
@@ -285,7 +289,13 @@ func (c *Config) SetByModel() *policy.Set {
 
 // Settings are what the file sets for every policy.
 func (c *Config) Settings() policy.Settings {
-	return policy.Settings{Off: c.ContextManagement != nil && !*c.ContextManagement, RollingContext: c.RollingContext}
+	projects := slices.Clone(c.Projects)
+	for i := range projects {
+		if folder, err := belowHome("projects", projects[i].Project); err == nil {
+			projects[i].Project = folder
+		}
+	}
+	return policy.Settings{Off: c.ContextManagement != nil && !*c.ContextManagement, RollingContext: c.RollingContext, ToolOptions: c.Tools, ProjectTools: projects}
 }
 
 // For returns the policy of a model: its name, the set to make it from, and the
@@ -451,6 +461,14 @@ policy: auto
 
 # If false, all policies are off.
 # context_management_enabled: true
+
+# Further tools whose results stay, and the tools in place of furl's own list (those by
+# which agents ask, plan, load skills and write lists of tasks).
+# keep_tools: [mcp__jira__*]
+# exclude_tools: [skill]
+# projects:
+#   - project: ~/code/shop
+#     keep_tools: [mcp__linear__*]
 
 # If true, summaries wait for approval (furl summary SESSION).
 # ask_first: false

@@ -35,6 +35,9 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 		"rolling_context":            onOff(&c.RollingContext),
 		"context_management_enabled": onOff(&c.ContextManagement),
 		"ask_first":                  onOff(&c.AskFirst),
+		"keep_tools":                 tools(&c.Tools.KeepTools),
+		"exclude_tools":              tools(&c.Tools.ExcludeTools),
+		"projects":                   c.readProjects,
 		"retention": object(map[string]reader{
 			"age":     duration(&c.Retention.Age),
 			"size":    size(&c.Retention.Size),
@@ -194,14 +197,22 @@ func names(to *[]string, expected string) reader {
 // folders reads paths of folders: absolute ones, or ones below ~.
 func folders(to *[]string) reader {
 	return func(v strictyaml.Value) {
-		const expected = "an absolute path such as /srv/recordings, or one that starts with ~/"
 		for item := range v.List("a list of folders, such as [~/recordings]") {
-			s, ok := item.Text(expected)
-			if ok && !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
-				item.Expected(expected)
-			}
+			var s string
+			folder(&s)(item)
 			*to = append(*to, s)
 		}
+	}
+}
+
+func folder(to *string) reader {
+	return func(v strictyaml.Value) {
+		const expected = "an absolute path such as /srv/recordings, or one that starts with ~/"
+		s, ok := v.Text(expected)
+		if ok && !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
+			v.Expected(expected)
+		}
+		*to = s
 	}
 }
 

@@ -124,3 +124,27 @@ func (c *Config) readRules(v strictyaml.Value) {
 		c.Models, c.ruleSets = append(c.Models, r), append(c.ruleSets, set)
 	}
 }
+
+// tools reads names of tools, or patterns.
+func tools(to *[]string) reader {
+	return func(v strictyaml.Value) {
+		names(to, "a list of names of tools, such as [mcp__jira__*]")(v)
+		if err := (policy.ToolOptions{KeepTools: *to}).Validate(); err != nil {
+			v.Report("invalid "+v.Key(), err.Error())
+		}
+	}
+}
+
+// readProjects reads which tools' results stay in some folders.
+func (c *Config) readProjects(v strictyaml.Value) {
+	for item := range v.List(`a list of folders, each starting with "- project: FOLDER"`) {
+		var p policy.ProjectTools
+		object(map[string]reader{
+			"project":       folder(&p.Project),
+			"keep_tools":    tools(&p.KeepTools),
+			"exclude_tools": tools(&p.ExcludeTools),
+		})(item)
+		item.Require("project", "expected a folder such as ~/code/shop")
+		c.Projects = append(c.Projects, p)
+	}
+}

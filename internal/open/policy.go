@@ -5,6 +5,8 @@ import (
 	"maps"
 	"reflect"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
@@ -18,6 +20,9 @@ const (
 	SettingThreshold  = "context_threshold"
 	SettingLimit      = "context_limit"
 	SettingAskFirst   = "ask_first"
+	// SettingKeepTools and SettingExcludeTools have names of tools; see ParseTools.
+	SettingKeepTools    = "keep_tools"
+	SettingExcludeTools = "exclude_tools"
 	// SettingRecall has the names of a session's recall tools. It is set with the first
 	// request and never changed: tools are at the start of a prompt, so adding or removing
 	// one invalidates the prompt cache. Session.Set does not accept it.
@@ -37,10 +42,29 @@ func ParseSwitch(value string) (*bool, error) {
 	return nil, errors.New("expected on or off")
 }
 
+// NoTools is the value of SettingExcludeTools for an empty list.
+const NoTools = "none"
+
+// ParseTools parses names of tools, separated by commas. It returns nil for "", and an empty
+// list for NoTools.
+func ParseTools(value string) []string {
+	switch value {
+	case "":
+		return nil
+	case NoTools:
+		return []string{}
+	}
+	return strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+}
+
 // PolicySettings returns the settings of all sessions, overridden by the session's
 // own. A session cannot override Off.
 func (c *Change) PolicySettings() policy.Settings {
-	set := c.all.live().Settings
+	set := c.all.live().Settings.In(c.Meta().Project)
+	set.ToolOptions = set.Plus(policy.ToolOptions{
+		ExcludeTools: ParseTools(c.Meta().Settings[SettingExcludeTools]),
+		KeepTools:    ParseTools(c.Meta().Settings[SettingKeepTools]),
+	})
 	if on, err := ParseSwitch(c.Meta().Settings[SettingRolling]); err == nil && on != nil {
 		set.RollingContext = on
 	}
@@ -86,7 +110,7 @@ func (c *Change) Policy() (furl.Policy, error) {
 
 // samePolicy reports whether the policies by metadata are the same.
 func samePolicy(a, b *storage.Meta) bool {
-	return a.Policy == b.Policy && maps.Equal(a.Settings, b.Settings)
+	return a.Policy == b.Policy && a.Project == b.Project && maps.Equal(a.Settings, b.Settings)
 }
 
 func SameMeta(a, b storage.Meta) bool { return reflect.DeepEqual(a, b) }
