@@ -74,7 +74,7 @@ func TestUsageOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if compared < 1000 {
+	if compared < 500 {
 		t.Errorf("compared only %d lines", compared)
 	}
 }
