@@ -170,6 +170,8 @@ func replayOne(ctx context.Context, rec *transcript.Recording, o *Options, files
 			out.Results = append(out.Results, res)
 		}
 	}
+	out.PlanLimits = planLimits(rec.Sessions)
+	out.savePlan(&all)
 	return out, nil
 }
 

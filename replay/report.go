@@ -76,7 +76,10 @@ type RecordingReport struct {
 	// where a policy sends what was sent: these requests cost what was billed. It is null
 	// if no usage was reported, or no price is known.
 	SimulatedError *float64 `json:"simulated_error"`
-	Notes          []string `json:"notes,omitempty"`
+	// PlanLimits are how far limits of a subscription rose between the requests, as the agent recorded it, with
+	// those of sub-agents.
+	PlanLimits []PlanLimit `json:"plan_limits,omitempty"`
+	Notes      []string    `json:"notes,omitempty"`
 	// Tools says which recorded tool definitions were never called. It is nil if
 	// the recording has none.
 	Tools   *ToolUse `json:"tools,omitempty"`

@@ -152,6 +152,7 @@ func (c *codex) line(n int, at time.Time, typ string, p object, payload []byte) 
 		switch p.str("type") {
 		case "token_count":
 			c.tokenCount(at, p["info"])
+			c.rateLimits(p["rate_limits"])
 		case "thread_rolled_back":
 			c.rollBack(at, p.num("num_turns"))
 		case "thread_name_updated":

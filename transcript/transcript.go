@@ -65,6 +65,8 @@ type Session struct {
 	// Windows are the context windows, in tokens, that the recording says its
 	// models had, by the models' names; see docs/use/formats.md.
 	Windows map[string]int
+	// PlanLimits are the limits of a subscription that the recording has.
+	PlanLimits []PlanLimit
 	// Meta is the metadata from a store, if the file is in the furl format.
 	Meta storage.Meta
 	// Wire is the format in which its messages are recorded or rendered.

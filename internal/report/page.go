@@ -100,6 +100,9 @@ func newPage(rep *replay.Report) *page {
 		Notes:   notes(rep.Notes, maxNotes),
 		Unknown: notes(rep.Unknown, maxFiles),
 	}
+	if plan := rep.PlanWords(); plan != "" {
+		p.Notes = append(p.Notes, clean(plan, 400))
+	}
 	if rep.Tuning != nil {
 		p.Notes = append(p.Notes, clean(rep.Tuning.String(), 400))
 	}

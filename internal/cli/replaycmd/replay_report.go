@@ -27,6 +27,9 @@ func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
 	for _, n := range rep.Notes {
 		cmdline.PrintWrapped(w, n, cols)
 	}
+	if plan := rep.PlanWords(); plan != "" {
+		cmdline.PrintWrapped(w, plan, cols)
+	}
 	if f.each || len(rep.Recordings) == 1 {
 		for i := range rep.Recordings {
 			r := &rep.Recordings[i]
