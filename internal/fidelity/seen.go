@@ -151,7 +151,7 @@ func (s *Seen) Count() Count {
 // visible in the view. If the view is the one that was sent, these are the
 // ones that the recorded agent could have used.
 func (s *Seen) Reply() *Reply {
-	r := &Reply{Repeats: s.reply.Repeats, Edits: s.visibleEdits(), base: s.reply.base}
+	r := &Reply{Repeats: s.reply.Repeats, Edits: s.visibleEdits(), Unmeasured: s.reply.Unmeasured, base: s.reply.base}
 	for i := range s.reply.Refs {
 		if s.Ref(i) {
 			r.Refs = append(r.Refs, s.reply.Refs[i])

@@ -1,6 +1,9 @@
 package toolscript
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // expressions reads expressions with commas between them, and returns the last one's
 // value.
@@ -149,7 +152,10 @@ func (c *cursor) primary(s *scope) value {
 			return c.functionExpression(s)
 		}
 		c.at++
-		v, _ := s.find(t.text)
+		v, known := s.find(t.text)
+		if !known && c.bare && c.peek("(") && !slices.Contains(builtins, t.text) {
+			return value{kind: kindTool, text: t.text}
+		}
 		return v
 	}
 	switch t.text {

@@ -24,7 +24,8 @@ type reader struct {
 	depth   int
 	applied int
 	written int
-	quiet   int // > 0: an expression is only skipped
+	quiet   int  // > 0: an expression is only skipped
+	bare    bool // functions that the script does not define are tools
 	broken  bool
 	// functions are those that the script defines, to be read even if nothing that is
 	// understood calls them.
@@ -39,7 +40,7 @@ type call struct {
 }
 
 // read finds the calls of tools in the tokens of a script.
-func (r *reader) read(tokens []token) {
+func (r *reader) read(tokens []token, toolboxes []string) {
 	c := cursor{reader: r, tokens: tokens}
 	global := &scope{}
 	for _, name := range toolboxes {
@@ -59,12 +60,11 @@ func (r *reader) read(tokens []token) {
 	}
 }
 
-// toolboxes are the objects whose methods are tools, globals some objects of the
-// language.
+// globals are some objects of the language, builtins its functions.
 var (
-	toolboxes = [...]string{"tools"}
-	globals   = [...]string{"Promise", "JSON", "Object", "Array", "String"}
-	literals  = [...]string{"true", "false", "null", "undefined"}
+	globals  = [...]string{"Promise", "JSON", "Object", "Array", "String"}
+	literals = [...]string{"true", "false", "null", "undefined"}
+	builtins = []string{"Number", "Boolean", "Date", "Error", "Map", "Set", "RegExp", "parseInt", "parseFloat", "isNaN", "isFinite", "setTimeout"}
 )
 
 // step counts, and reports whether reading may go on.
@@ -221,6 +221,7 @@ func (c *cursor) takeName(names ...string) bool {
 // statements reads up to a token, and goes behind it.
 func (c *cursor) statements(end int, s *scope) {
 	end = min(end, len(c.tokens))
+	c.declareFunctions(end, s)
 	for c.at < end {
 		start := c.at
 		c.statement(s)
@@ -229,6 +230,44 @@ func (c *cursor) statements(end int, s *scope) {
 		}
 	}
 	c.at = end + 1
+}
+
+// declareFunctions declares the functions of a list of statements, which may be called
+// before them.
+func (c *cursor) declareFunctions(end int, s *scope) {
+	start := c.at
+	for i := start; i < end && c.quiet == 0; i++ {
+		t := &c.tokens[i]
+		switch {
+		case t.match > i:
+			i = t.match
+		case t.isName("function") && (i == start || startsStatement(&c.tokens[i-1])):
+			c.at = i
+			name := c.ahead(1)
+			if name.is("*") {
+				name = c.ahead(2)
+			}
+			if f := c.functionExpression(s); name.kind == tokenName {
+				s.declare(name.text, f)
+			}
+			i = c.at - 1
+		}
+		if i%16 == 0 {
+			c.steps++
+		}
+	}
+	c.at = start
+}
+
+// startsStatement reports whether a statement may follow the token.
+func startsStatement(before *token) bool {
+	switch before.kind {
+	case tokenMark:
+		return before.is(";") || before.is("}") || before.is(")") || before.is("]")
+	case tokenName:
+		return !operators[before.text] || before.text == "else"
+	}
+	return true
 }
 
 func (c *cursor) block(s *scope) {
@@ -292,13 +331,9 @@ func (c *cursor) statement(s *scope) {
 			return
 		}
 		c.takeName("async")
-		name := c.ahead(1)
-		if name.is("*") {
-			name = c.ahead(2)
-		}
-		if f := c.functionExpression(s); name.kind == tokenName {
-			s.declare(name.text, f)
-		}
+		c.quiet++ // it is declared
+		c.functionExpression(s)
+		c.quiet--
 	default:
 		c.expressions(s)
 	}

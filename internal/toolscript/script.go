@@ -4,6 +4,7 @@
 // a JavaScript module that calls the tools: await tools.exec_command({cmd: "ls"}),
 // tools.apply_patch(patch). The transcript has no other record of these calls:
 // the result is what the script prints. (github.com/openai/codex, codex-rs/code-mode.)
+// Other agents have such tools too, see languages.
 //
 // Where a provider runs the program (code_execution of Anthropic, programs of OpenAI's
 // Responses), the calls are in the transcript as blocks with a Caller, and nothing is to
@@ -23,8 +24,22 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// Tool is the name of the tool whose input is a script.
-const Tool = "exec"
+// language is how the scripts of a tool call tools.
+type language struct {
+	// argument has the script, where it is not the whole input.
+	argument string
+	// toolbox are the objects whose methods are the tools. If there are none, they are
+	// functions.
+	toolbox []string
+}
+
+// languages are those of the tools whose input is a script, by their names.
+var languages = map[string]language{
+	"exec":     {"input", []string{"tools"}},            // Codex
+	"codemode": {"code", []string{"tools", "codemode"}}, // pi, @cloudflare/codemode
+	// github.com/docker/cagent, pkg/codemode.
+	"run_tools_with_javascript": {"script", nil},
+}
 
 // Calls returns the calls that a call stands for: those that its script makes, in
 // the order of the script, or itself if it is no script or calls nothing that can be
@@ -49,8 +64,9 @@ func Inside(b *furl.Block) (calls []*furl.Block, unread bool) {
 		return nil, true
 	}
 	l := lexer{source: source}
-	r := reader{}
-	r.read(l.tokens(0))
+	toolboxes := languages[b.Name].toolbox
+	r := reader{bare: len(toolboxes) == 0}
+	r.read(l.tokens(0), toolboxes)
 	unread = l.broken || r.broken
 	for i := range r.calls {
 		c := &r.calls[i]
@@ -113,12 +129,16 @@ func hidden(v value) bool {
 
 // sourceOf returns the script of a call; ok is false if it has none.
 func sourceOf(b *furl.Block) (source string, ok bool) {
-	if b.Kind != furl.KindCall || b.Name != Tool || !bytes.Contains(b.Args, []byte("tools")) {
+	if b.Kind != furl.KindCall {
+		return "", false
+	}
+	lang, ok := languages[b.Name]
+	if !ok || lang.toolbox != nil && !slices.ContainsFunc(lang.toolbox, func(name string) bool { return bytes.Contains(b.Args, []byte(name)) }) {
 		return "", false
 	}
 	raw := []byte(b.Args)
-	if r := rawjson.NewReader(raw); r.Kind() == '{' { // where it is a function's argument
-		raw = rawjson.Field(raw, "input")
+	if r := rawjson.NewReader(raw); r.Kind() == '{' {
+		raw = rawjson.Field(raw, lang.argument)
 	}
 	r := rawjson.NewReader(raw)
 	if r.Kind() != '"' {

@@ -12,7 +12,7 @@ import (
 
 func scriptCall(source string) *furl.Block {
 	args, _ := json.Marshal(source)
-	return &furl.Block{Kind: furl.KindCall, ID: "c1", Name: Tool, Args: args}
+	return &furl.Block{Kind: furl.KindCall, ID: "c1", Name: "exec", Args: args}
 }
 
 const (
@@ -54,6 +54,7 @@ text(await tools.apply_patch(p))`, want: []string{patched}},
 		{name: "a function", source: "const base = {workdir: '/w'};\nconst run = async (cmd, n = 5) => { const r = await tools.exec_command({...base, cmd, max_output_tokens: n}); return r.output; };\ntext(await run('ls'));\ntext(await run('pwd', 7));",
 			want: []string{`exec_command {"workdir":"/w","cmd":"ls","max_output_tokens":5}`, `exec_command {"workdir":"/w","cmd":"pwd","max_output_tokens":7}`}},
 		{name: "a function declaration", source: "async function sh(cmd) {\n  return (await tools.exec_command({cmd})).output;\n}\nif (true) { text(await sh('ls')) } else text(await sh(\"pwd\"))", want: []string{`exec_command {"cmd":"ls"}`, `exec_command {"cmd":"pwd"}`}},
+		{name: "a function that is declared later", source: "text(await sh('ls'));\nexport const x = 1\nasync function sh(cmd) { if (!cmd) return; { return tools.exec_command({cmd}) } }", want: []string{`exec_command {"cmd":"ls"}`}},
 		{name: "a result decides", source: "const r = await tools.exec_command({cmd:'make'}); if (r.exit_code !== 0) { text(await tools.exec_command({cmd:'cat log'})) }",
 			want: []string{`exec_command {"cmd":"make"}`, `exec_command {"cmd":"cat log"}`}},
 		{name: "other ways to a tool", source: "const {exec_command: run} = tools; const t = tools; await run?.({cmd:'a'}); await t['exec_command']({cmd:'b'}); await tools?.exec_command({cmd:'c'}); const w = tools.exec_command; w({cmd:'d'})",
@@ -113,9 +114,23 @@ func TestNoScript(t *testing.T) {
 			t.Errorf("%s stands for %v, want itself", b.Args, calls)
 		}
 	}
-	wrapped := &furl.Block{Kind: furl.KindCall, Name: "exec", Args: []byte(`{"input":"tools.exec_command({cmd:'ls'})"}`)}
-	if calls, _ := Inside(wrapped); len(calls) != 1 || string(calls[0].Args) != `{"cmd":"ls"}` {
-		t.Errorf("calls of %s: %v", wrapped.Args, calls)
+}
+
+func TestLanguages(t *testing.T) {
+	for _, tt := range []struct{ tool, args, want string }{
+		{"exec", `{"input":"tools.exec_command({cmd:'ls'})"}`, `exec_command {"cmd":"ls"}`},
+		{"codemode", `{"code":"const file = await tools.read({ path: \"matrix.txt\", limit: 1 }); text(file)"}`, `read {"path":"matrix.txt","limit":1}`},
+		{"codemode", `{"code":"async () => { const r = await codemode.searchWeb({ query: \"test\" }); return r; }"}`, `searchWeb {"query":"test"}`},
+		{"run_tools_with_javascript", `{"script":"const m = new Map(); const f = s => Number(s); for (const path of ['a.go']) { edit_file({path, edits: [{oldText: 'a', newText: 'b'}]}); f(1); console.log(path) }"}`,
+			`edit_file {"path":"a.go","edits":[{"oldText":"a","newText":"b"}]}`},
+	} {
+		calls, unread := Inside(&furl.Block{Kind: furl.KindCall, Name: tt.tool, Args: []byte(tt.args)})
+		if len(calls) != 1 || calls[0].Name+" "+string(calls[0].Args) != tt.want || unread {
+			t.Errorf("%s %s: %d calls, want %s", tt.tool, tt.args, len(calls), tt.want)
+			for _, c := range calls {
+				t.Logf("%s %s", c.Name, c.Args)
+			}
+		}
 	}
 }
 
@@ -147,15 +162,16 @@ func TestLimits(t *testing.T) {
 			}
 			return s.String()
 		}(),
-		"itself":                 "const f = () => { tools.x('a'); f(); f(); f() }; f()",
-		"loops":                  "const l = ['a','b','c','d','e','f','g','h'];" + strings.Repeat("for (const x of l) ", 12) + "tools.x(x)",
-		"functions in functions": strings.Repeat("() => ", 3000) + "tools.x('a')",
-		"calls with functions":   strings.Repeat("f(() => ", 3000) + "tools.x('a')",
-		"templates":              "tools.x(" + strings.Repeat("`${", 3000),
-		"replaced":               "let s = 'a'.replaceAll('a', '" + strings.Repeat("a", 1000) + "');" + strings.Repeat("s = s.replaceAll('a', s);", 5) + "tools.x(s)",
-		"objects":                "let o = {a: 'x'};" + strings.Repeat("o = {...o, b: o, c: o};", 200) + "tools.x(o); tools.x(JSON.stringify(o))",
-		"a list in itself":       "const l = ['a']; l.push(l, l, l); tools.x(l); tools.x(l.join()); for (const a of l) tools.x({cmd: a})",
-		"many fields":            "tools.x({" + strings.Repeat("a:1,", 30_000) + "})",
+		"itself":                   "const f = () => { tools.x('a'); f(); f(); f() }; f()",
+		"loops":                    "const l = ['a','b','c','d','e','f','g','h'];" + strings.Repeat("for (const x of l) ", 12) + "tools.x(x)",
+		"functions in functions":   strings.Repeat("() => ", 3000) + "tools.x('a')",
+		"calls with functions":     strings.Repeat("f(() => ", 3000) + "tools.x('a')",
+		"blocks that are too deep": "const l = ['a','b','c','d','e','f','g','h'];" + strings.Repeat("for (const x of l) ", 6) + strings.Repeat("{", 60) + strings.Repeat(";", 90_000),
+		"templates":                "tools.x(" + strings.Repeat("`${", 3000),
+		"replaced":                 "let s = 'a'.replaceAll('a', '" + strings.Repeat("a", 1000) + "');" + strings.Repeat("s = s.replaceAll('a', s);", 5) + "tools.x(s)",
+		"objects":                  "let o = {a: 'x'};" + strings.Repeat("o = {...o, b: o, c: o};", 200) + "tools.x(o); tools.x(JSON.stringify(o))",
+		"a list in itself":         "const l = ['a']; l.push(l, l, l); tools.x(l); tools.x(l.join()); for (const a of l) tools.x({cmd: a})",
+		"many fields":              "tools.x({" + strings.Repeat("a:1,", 30_000) + "})",
 		"many other fields": func() string {
 			var s strings.Builder
 			for i := range 30_000 {

@@ -56,7 +56,7 @@ var failedTexts = []failedText{
 	// ERROR:\n…
 	{"OpenHands", onFirst(starting("ERROR:"))},
 	// apply_patch verification failed: …
-	{"Codex", onFirst(starting("apply_patch verification failed", "exec_command failed", "write_stdin failed", "failed to parse function arguments"))},
+	{"Codex", onFirst(starting("apply_patch verification failed", "exec_command failed", "write_stdin failed", "failed to parse function arguments", "Script failed"))},
 	// Your proposed edit has introduced new syntax error(s).
 	{"SWE-agent", onFirst(starting("Your proposed edit has introduced new syntax error"))},
 	// bash: line 1: foo: command not found

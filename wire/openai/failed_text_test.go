@@ -45,6 +45,8 @@ func TestFailedText(t *testing.T) {
 		{"A6 kimi-code, fine", "<system>Command executed successfully.</system>", false},
 		{"A6 OpenHands", "ERROR:\nNo such file", true},
 		{"A6 Codex", "apply_patch verification failed: Failed to find expected lines in a.go", true},
+		{"A6 Codex in code mode", "Script failed\nWall time 0.0 seconds\nOutput:\n\nScript error:\napply_patch verification failed: Failed to find expected lines in a.go", true},
+		{"A6 Codex in code mode", "Script completed\nWall time 0.0 seconds\nOutput:\n\n{}", false},
 		{"A6 Codex, fine", "Success. Updated the following files:\nM a.go", false},
 		{"A6 SWE-agent", "Your proposed edit has introduced new syntax error(s). Please read this error message carefully.", true},
 		{"A6 shell", "/bin/sh: 1: foo: not found", true},
