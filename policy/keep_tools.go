@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/toolscript"
 )
 
 // ToolOptions say the results of which tools stay, with their calls, as long as the
@@ -98,7 +99,10 @@ func (o *ToolOptions) prefer(s *furl.State, b *furl.Budget) *furl.State {
 	}
 	room, used := part(window, decidedShare), 0
 	var spans []furl.Span
-	for _, c := range kept {
+	for i, c := range kept {
+		if i > 0 && kept[i-1].spans[0] == c.spans[0] { // a script with several such calls
+			continue
+		}
 		if used += c.tokens; b.Of(used, 0) > room {
 			break
 		}
@@ -123,9 +127,9 @@ type toolCalls struct {
 }
 
 // toolCall is a call, with its result where it has one. at is the index of its newest
-// message, and tokens are counted.
+// message, and tokens are counted. A script is a call of each tool that it calls too.
 type toolCall struct {
-	tool   string
+	tools  []string
 	spans  []furl.Span
 	at     int
 	tokens int
@@ -152,7 +156,9 @@ func (c *toolCalls) read(s *furl.State, n int) {
 				if call, ok := c.call(b.ID); ok {
 					call.spans = append(slices.Clip(call.spans), furl.Span{First: at, Last: at})
 					call.at, call.tokens = c.messages, call.tokens+b.Tokens
-					c.byTool[call.tool] = append(c.byTool[call.tool], call)
+					for _, tool := range call.tools {
+						c.byTool[tool] = append(c.byTool[tool], call)
+					}
 				}
 			}
 		}
@@ -169,8 +175,19 @@ func (c *toolCalls) call(id string) (toolCall, bool) {
 	return call, ok
 }
 
-// listedAs is the name under which a call is listed.
-func listedAs(b *furl.Block) string {
+// listedAs are the names under which a call is listed: of a script, also those of the
+// calls in it.
+func listedAs(b *furl.Block) []string {
+	names := []string{listedName(b)}
+	for _, c := range toolscript.Calls(b) {
+		if name := listedName(c); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func listedName(b *furl.Block) string {
 	tool := strings.ToLower(b.Name)
 	if readsFiles(tool, nil) {
 		if file := strings.ToLower(PathOf(b)); slices.Contains(instructionFiles, lastElement(file)) {

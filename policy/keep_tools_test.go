@@ -42,6 +42,25 @@ func (s *session) shownOf(words ...string) string {
 	return strings.Join(shown, " ")
 }
 
+// A script is a call of each tool that it calls.
+func TestDecisionsInScriptsStay(t *testing.T) {
+	s := newSession(t)
+	s.say(furl.RoleUser, "go")
+	s.call("exec", `"const r = await tools.request_user_input({questions: [{question: 'Which API?'}]}); text(r)"`, "ANSWER "+text(300), false)
+	for i := range 3 {
+		s.call("exec", `"text((await tools.exec_command({cmd: 'ls'})).output)"`, text(900), false)
+		s.call("exec", fmt.Sprintf(`"await tools.update_plan({plan: [{step: 'TASKS%d %s'}]}); text((await tools.exec_command({cmd: 'ls'})).output)"`, i, text(300)), fmt.Sprintf("LIST%d %s", i, text(300)), false)
+	}
+	p := must(t, "auto", Auto{})
+	for i := range 100 {
+		s.call("exec", fmt.Sprintf(`"text((await tools.exec_command({cmd: 'list %d'})).output)"`, i), text(400), false)
+		s.plan(p, s.paid())
+	}
+	if got, want := s.shownOf("ANSWER", "LIST0", "LIST1", "LIST2"), "ANSWER LIST2"; got != want {
+		t.Errorf("visible: %s, want: %s", got, want)
+	}
+}
+
 func TestDecisionsStay(t *testing.T) {
 	words := []string{"SKILL", "ANSWER", "PLAN", "JIRA", "TASKS0", "LIST0", "TASKS2", "LIST2", "RULES0", "RULES2"}
 	// RULES2 is a newest read without an edit since: auto would keep it for longer anyway.
