@@ -24,6 +24,9 @@ type originals struct {
 	seen  *seen
 	later *replies
 	from  int // replies before the compaction
+	// command is set after a text of the user that names a command of the agent: the next
+	// text is the prompt of the command, which the user has not written.
+	command bool
 	asked map[string]*furl.Block
 
 	answers, sentences, names items
@@ -47,12 +50,18 @@ func (o *originals) read(p furl.Pos, m *furl.Message) {
 			}
 		}
 	case b.Kind == furl.KindText && m.Role == furl.RoleUser:
-		weight = ofUser
-		o.said(p, spoken(b.Text))
+		prompt := o.command
+		if o.command = strings.HasPrefix(b.Text, "<command-message>"); !prompt {
+			weight = ofUser
+			o.said(p, spoken(b.Text))
+		}
 	case b.Kind == furl.KindCall:
 		weight = inCall
 	case m.Role == furl.RoleAssistant:
 		weight = ofAssistant
+	}
+	if m.Role == furl.RoleAssistant {
+		o.command = false
 	}
 	text := b.Text
 	if b.Kind == furl.KindCall {

@@ -26,6 +26,9 @@ type Prompt struct {
 	HourFixed           bool
 	// Hidden is how much the policy hides once the cache has expired.
 	Hidden int
+	// HourNext is set if the request after that asks for entries of an hour for
+	// instructions and tools.
+	HourNext bool
 }
 
 // Of returns what the next input costs, or nil if no price is known.
@@ -46,16 +49,36 @@ func Of(p *Prompt) *storage.NextInput {
 	if p.HourFixed && m.Caching.Lifetime < time.Hour {
 		fixed = min(p.Fixed, p.Size)
 	}
-	out.Cold = cold(p, func(size int) float64 {
-		return cost(m, furl.Usage{CacheRead: min(fixed, size), CacheWrite: size - min(fixed, size)}, p.Now)
-	})
-	if fixed > 0 {
-		later := cold(p, func(size int) float64 {
-			return cost(m, furl.Usage{CacheWrite1h: min(fixed, size), CacheWrite: size - min(fixed, size)}, p.Now)
+	written := func(size int) float64 { return cost(m, furl.Usage{CacheWrite: size}, p.Now) }
+	hourly := func(size int) float64 {
+		hour := min(p.Fixed, size)
+		return cost(m, furl.Usage{CacheWrite1h: hour, CacheWrite: size - hour}, p.Now)
+	}
+	switch {
+	case fixed > 0:
+		out.Cold = cold(p, func(size int) float64 {
+			return cost(m, furl.Usage{CacheRead: min(fixed, size), CacheWrite: size - min(fixed, size)}, p.Now)
 		})
+		later := cold(p, hourly)
 		out.Later = &later
+	case p.HourNext && p.Hidden == 0:
+		out.Cold = cold(p, hourly)
+	default:
+		out.Cold = cold(p, written)
+		if p.HourNext && out.Cold.Hidden > 0 {
+			out.Cold.Reduced = hourly(p.Size - p.Hidden)
+		}
 	}
 	return out
+}
+
+// Left returns how long the cache entries of the messages live, 0 if they have expired or
+// that is unknown.
+func Left(n *storage.NextInput, now time.Time) time.Duration {
+	if n == nil || n.Expires.IsZero() || Expired(n, now) {
+		return 0
+	}
+	return n.Expires.Sub(now)
 }
 
 // lifetimeKnown reports whether entries live a documented time. Automatic caches drop them

@@ -76,6 +76,13 @@ func TestOf(t *testing.T) {
 			2 * time.Hour, "cache expired · next input $0.42, reduced $0.20",
 		},
 		{
+			// As five minutes, and reduced with 10,000 of instructions for an hour:
+			// 10,000 × 6 + 11,000 × 3.75.
+			"the next instructions for an hour", Prompt{Model: &explicit, Size: 100_000, Cached: 99_000, Fixed: 10_000, HourNext: true, Hidden: 79_000},
+			0.03345, 0.375, 0.10125, 0, 5 * time.Minute,
+			6 * time.Minute, "cache expired · next input $0.38, reduced $0.10",
+		},
+		{
 			// Whole granules of 128: 9,984 × 0.20 + 16 × 2; 10,000 × 2 per million.
 			"automatic", Prompt{Model: &automatic, Size: 10_000, Cached: 10_000},
 			0.0020288, 0.02, 0, 0, 0,
@@ -115,6 +122,9 @@ func TestOf(t *testing.T) {
 			if tt.lives == 0 != n.Expires.IsZero() || tt.lives != 0 && n.Expires.Sub(used) != tt.lives {
 				t.Errorf("it expires at %v", n.Expires)
 			}
+			if left := Left(n, used.Add(tt.after)); left != max(0, tt.lives-tt.after) {
+				t.Errorf("it lives for %v", left)
+			}
 			if got := Words(n, used.Add(tt.after)); got != tt.want {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
@@ -123,6 +133,9 @@ func TestOf(t *testing.T) {
 }
 
 func TestUnknown(t *testing.T) {
+	if Left(nil, used) != 0 {
+		t.Error("an unknown cache lives")
+	}
 	if n := Of(&Prompt{Model: &furl.Model{Caching: explicit.Caching}, Size: 1000, Now: used, Used: used}); n != nil || Words(n, used) != "" || Explain(n, used) != "" {
 		t.Errorf("without a price %+v", n)
 	}

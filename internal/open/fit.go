@@ -98,6 +98,7 @@ func offersRecall(preamble []furl.Block) bool {
 // planRequest plans for the head and appends the reductions. It does not ask a model for a
 // summary; asked is the plan of a policy that has, or nil. The session is locked.
 func (c *Change) planRequest(ctx context.Context, in Prompt, asked *modelPlan) (fit *policy.Fit, err error) {
+	c.s.hourCache = in.HourCache
 	var refused *furl.Reduction
 	if in.ThinkingRefused != nil {
 		if refused, err = c.leaveOutThinking(in); err != nil {

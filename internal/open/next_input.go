@@ -3,6 +3,7 @@ package open
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
@@ -48,6 +49,9 @@ func (c *Change) NextInput(ctx context.Context) (*storage.NextInput, error) {
 		return nil, err
 	}
 	p.Hidden = plan.Before - plan.After
+	in.HourCache = c.s.hourCache
+	b.Now = b.LastUse.Add(cache.Lifetime + time.Second)
+	p.HourNext = c.wantsHourCache(in, &b, plan.View)
 	out := nextinput.Of(&p)
 	if out != nil {
 		out.Record, out.Policy = c.log.Head(), name

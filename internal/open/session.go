@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/account"
 	"github.com/furlhq/furl/internal/membudget"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire"
@@ -42,9 +43,10 @@ type Session struct {
 	// reports whether it is set.
 	ready       *PendingSummary
 	hasReady    atomic.Bool
-	waiting     *PendingSummary // meta.Waiting decoded; nil: none
-	decided     bool            // a person has decided about the last one that waited, and no request was planned since
-	nextSummary int             // no summary is due below this size, in tokens
+	waiting     *PendingSummary    // meta.Waiting decoded; nil: none
+	decided     bool               // a person has decided about the last one that waited, and no request was planned since
+	hourCache   protocol.HourCache // of the newest request
+	nextSummary int                // no summary is due below this size, in tokens
 	preparing   bool
 	unused      storage.Savings // cost of discarded summaries, not in the ledger yet
 	size        atomic.Int64    // estimated memory, see memoryOf

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"math"
 	"net/http"
 	"time"
 
@@ -29,6 +30,8 @@ type meter struct {
 	// Next says what the input of the next message costs, "" if that is unknown or the
 	// meter is of an earlier request. Expired says what an expired cache means for it.
 	Next, Expired string
+	// Left is in how many seconds the prompt cache expires, 0 if that is unknown.
+	Left int
 	// State is what the gateway says about the session.
 	State []gateway.StateLine
 }
@@ -48,6 +51,7 @@ func (v *visit) meter(m *moment) *meter {
 			v.p.log.Warn("page: price of the next message", "session", v.s.ID(), "error", err)
 		}
 		now := v.p.o.Now()
+		out.Left = int(math.Round(nextinput.Left(next, now).Seconds()))
 		out.Next, out.Expired = nextinput.Words(next, now), nextinput.Explain(next, now)
 	}
 	info := v.s.Info()

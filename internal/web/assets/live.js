@@ -22,6 +22,24 @@ export function changed() {
   }, 500);
 }
 
+// The time until the prompt cache expires counts down. Once it has, the meter is loaded again,
+// because the price of the next message is another one.
+function tick() {
+  const next = document.querySelector('#meter [data-left]');
+  if (!next) return;
+  next.until ??= Date.now() + 1000 * Number(next.dataset.left);
+  const left = Math.round((next.until - Date.now()) / 1000);
+  if (left <= 0) {
+    next.removeAttribute('data-left');
+    changed();
+  } else {
+    const parts = [Math.floor(left / 3600), Math.floor(left / 60) % 60, left % 60].map((n) => String(n).padStart(2, '0'));
+    next.textContent = next.textContent.replace(/ in [\d:]+/, ' in ' + parts.join(':').replace(/^00:/, '').replace(/^0/, ''));
+  }
+}
+tick();
+setInterval(tick, 1000);
+
 const atEnd = () => innerHeight + scrollY > document.body.scrollHeight - 60;
 
 // follows reports that the newest messages stay in view. It ends when the person scrolls up or
