@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/billed"
 	"github.com/furlhq/furl/internal/nextinput"
 	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/internal/sessionjson"
@@ -164,7 +165,14 @@ func badRequest(format string, args ...any) error {
 // The answers of the API have their fields in the order of their names in JSON.
 
 type sessionList struct {
-	Sessions []sessionjson.Session `json:"sessions"`
+	Sessions []listedSession `json:"sessions"`
+}
+
+// listedSession has what the session was billed in US dollars, nil if that is unknown or
+// was not asked for: it is computed from the records.
+type listedSession struct {
+	sessionjson.Session
+	Billed *float64 `json:"billed,omitempty"`
 }
 
 func listSessions(r *http.Request, all *session.Sessions) (*sessionList, error) {
@@ -173,12 +181,19 @@ func listSessions(r *http.Request, all *session.Sessions) (*sessionList, error) 
 		return nil, err
 	}
 	q := storage.SessionQuery{Prefix: r.FormValue("prefix"), Hint: r.FormValue("hint"), Limit: limit}
-	list := []sessionjson.Session{}
+	list, bill := []listedSession{}, r.FormValue("billed") == "true"
 	for info, err := range all.List(r.Context(), q) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, sessionjson.Of(info))
+		one := listedSession{Session: sessionjson.Of(info)}
+		if bill {
+			models := func(name string) furl.Model { return all.Model(name, info.Format) }
+			if one.Billed, err = billed.Stored(r.Context(), all.Store(), &info, models); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, one)
 	}
 	return &sessionList{list}, nil
 }
@@ -199,12 +214,14 @@ func (g *Gateway) savings(r *http.Request, all *session.Sessions) (*storage.Savi
 }
 
 type sessionInfo struct {
-	sessionjson.Session
+	listedSession
 	Head furl.Seq `json:"head"`
 }
 
 func oneSession(_ *http.Request, s *session.Session) (*sessionInfo, error) {
-	return &sessionInfo{sessionjson.Of(s.Info()), s.Head()}, nil
+	info := s.Info()
+	b := billed.Sum(billed.OfStored(info.Session, &info.Meta, s.Records(0), s.Model))
+	return &sessionInfo{listedSession{sessionjson.Of(info), b.Known()}, s.Head()}, nil
 }
 
 // contextReply is a context with what the input of the next message costs, in dollars and in

@@ -42,6 +42,8 @@ type Usage struct {
 	LimitAssumed bool    `json:"limit_assumed,omitempty"`
 	Size         int     `json:"current_size"`
 	Percentage   float64 `json:"percentage"`
+	// Without is what Size would be without reductions.
+	Without int `json:"size_without"`
 	// Parts add up to Size; with the free part they add up to Limit.
 	Parts []Part `json:"parts"`
 	// Recorded is the size of the path's messages as they were recorded. Hidden is how
@@ -79,6 +81,8 @@ func usageOf(c *open.Change, model string, preamble []furl.Block) Usage {
 	sum.fixed(preamble, tools)
 	sum.view(v)
 	u.Parts = sum.list(b)
+	out := account.HiddenPart(st, v, account.RecordedPart(st))
+	u.Without = b.Size + max(0, b.Of(out.Tokens, out.Items))
 	hidden, recorded := account.Hidden(st, v)
 	u.Hidden, u.Recorded = b.Of(hidden, 0), b.Of(recorded, 0)
 	u.Visible = u.Recorded - u.Hidden

@@ -116,6 +116,12 @@ func (l *Ledger) Add(day, model string, s Savings) {
 	l.Days = append(l.Days, DaySavings{day, model, s})
 }
 
+// Sum is the sum of all days as a line.
+func (l *Ledger) Sum() *SavingsLine {
+	t := l.Total()
+	return &SavingsLine{Savings: t, TokensSaved: t.SavedTokens(), Saved: t.Saved()}
+}
+
 // Total is the sum of all days.
 func (l *Ledger) Total() (t Savings) {
 	if l == nil {

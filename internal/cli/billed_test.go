@@ -6,18 +6,25 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/cli"
 	"github.com/furlhq/furl/internal/dev/recordings"
+	"github.com/furlhq/furl/internal/web"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sqlite"
 )
 
-// What a recording was billed is the same in a replay of the file, in furl status of its
-// imported sessions, and in a replay of what furl
-// exports of these.
+// What a recording was billed is the same on all surfaces: in a replay of the file, in furl
+// usage of it, and of its imported sessions in furl status, show, stats and usage, the API, the
+// page, and a replay of what furl exports of them.
 func TestBilledEverywhere(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("FURL_CONFIG", filepath.Join(dir, "none.yaml"))
@@ -30,6 +37,13 @@ func TestBilledEverywhere(t *testing.T) {
 	}
 	if os.Getenv(recordings.Env) != "" {
 		files = append(files, recordings.Files(t, "entire-cli/*.jsonl.gz", "agentv/*.jsonl.gz")...)
+	}
+	if testing.Short() || raceDetector { // a few of each kind
+		few := files[:0:0]
+		for i := 0; i < len(files); i += 9 {
+			few = append(few, files[i])
+		}
+		files = few
 	}
 	run := func(file string, args ...string) []byte {
 		var out, notes bytes.Buffer
@@ -63,7 +77,8 @@ func TestBilledEverywhere(t *testing.T) {
 			}
 		}
 		want := billedIn(run(file, "replay", file, "--policy", "none", "--json"))
-		var status, stored float64
+		var status, stored, shown, inAPI, listed float64
+		var ids []string
 		dec := json.NewDecoder(bytes.NewReader(run(file, "import", "--json", "--store", store, file)))
 		for {
 			var lines struct{ Imported []struct{ Session string } }
@@ -80,6 +95,14 @@ func TestBilledEverywhere(t *testing.T) {
 				if st.Billed != nil {
 					status += *st.Billed
 				}
+				ids = append(ids, s.Session)
+				var one struct{ Billed *float64 }
+				if err := json.Unmarshal(run(file, "show", s.Session, "--json", "--store", store), &one); err != nil {
+					t.Fatal(err)
+				}
+				if one.Billed != nil {
+					shown += *one.Billed
+				}
 				exported := filepath.Join(dir, "exported.jsonl")
 				if err := os.WriteFile(exported, run(file, "export", s.Session, "--store", store), 0o600); err != nil {
 					t.Fatal(err)
@@ -90,11 +113,92 @@ func TestBilledEverywhere(t *testing.T) {
 		if want > 0 {
 			known++
 		}
-		if math.Abs(status-want) > 1e-9 || math.Abs(stored-want) > 1e-9 {
-			t.Errorf("%s: a replay says $%v were billed, furl status $%v, a replay of the exported sessions $%v", file, want, status, stored)
+		get := servedBy(t, store)
+		for _, id := range ids {
+			var one struct{ Billed *float64 }
+			if err := json.Unmarshal(get("/furl/v1/sessions/"+id), &one); err != nil {
+				t.Fatal(err)
+			}
+			if one.Billed == nil {
+				continue
+			}
+			inAPI += *one.Billed
+			if page := get("/furl/sessions/" + id + "/money"); !showsAmount(page, *one.Billed) {
+				t.Errorf("%s: the page of %s lacks $%v", file, id, *one.Billed)
+			}
+		}
+		var list struct{ Sessions []struct{ Billed *float64 } }
+		if err := json.Unmarshal(get("/furl/v1/sessions?billed=true&limit=1000"), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range list.Sessions {
+			if s.Billed != nil {
+				listed += *s.Billed
+			}
+		}
+		var stats struct{ Billed float64 }
+		var used, usedStored struct{ Total struct{ Cost float64 } }
+		for args, to := range map[string]any{
+			"stats --json --store " + store: &stats, "usage --json --no-index " + file: &used, "usage --json --from store --store " + store: &usedStored,
+		} {
+			if err := json.Unmarshal(run(file, strings.Fields(args)...), to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for where, got := range map[string]float64{
+			"furl status": status, "a replay of the exported sessions": stored, "furl show": shown, "the API": inAPI, "the API's list": listed,
+			"furl stats": stats.Billed, "furl usage of the file": used.Total.Cost, "furl usage of the store": usedStored.Total.Cost,
+		} {
+			if math.Abs(got-want) > 1e-9 {
+				t.Errorf("%s: a replay says $%v were billed, %s $%v", file, want, where, got)
+			}
 		}
 	}
-	if known < 20 {
+	if known < 20 && !testing.Short() && !raceDetector {
 		t.Errorf("only %d recordings have a usage with a price", known)
+	}
+}
+
+var amounts = regexp.MustCompile(`\$[\d,]+(\.\d+)?`)
+
+// showsAmount reports whether a page has an amount, to as many digits as it shows.
+func showsAmount(page []byte, amount float64) bool {
+	for _, text := range amounts.FindAllString(string(page), -1) {
+		text = strings.ReplaceAll(text[1:], ",", "")
+		_, digits, _ := strings.Cut(text, ".")
+		shown, err := strconv.ParseFloat(text, 64)
+		if err == nil && math.Abs(shown-amount) <= 0.5001*math.Pow10(-len(digits)) {
+			return true
+		}
+	}
+	return amount < 0.005 && bytes.Contains(page, []byte("less than $0.01"))
+}
+
+// servedBy returns what furl serve responds with on a store.
+func servedBy(t *testing.T, place string) func(path string) []byte {
+	t.Helper()
+	store, err := sqlite.Open(place, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	all, err := session.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := gateway.New(all, gateway.Upstreams{}, &gateway.Options{Page: web.New(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	return func(path string) []byte {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", path, nil)
+		r.Host = "127.0.0.1"
+		g.ServeHTTP(w, r)
+		if w.Code != 200 {
+			t.Fatalf("%s: status %d: %s", path, w.Code, w.Body)
+		}
+		return w.Body.Bytes()
 	}
 }

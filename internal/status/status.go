@@ -43,8 +43,8 @@ type Status struct {
 	// Savings is nil if no request was answered, or a version of furl that does not count
 	// requests has recorded the session. Size and Hidden are then unknown.
 	Savings *storage.SavingsLine `json:"savings,omitempty"`
-	// Billed is what the recorded usage of an imported session costs in US dollars
-	// (internal/billed); nil if no usage with a known price is recorded, and for others.
+	// Billed is what the recorded usage costs in US dollars (internal/billed); nil if no usage
+	// with a known price is recorded, and for copied and imported sessions that continued.
 	Billed     *float64 `json:"billed,omitempty"`
 	StoreBytes int64    `json:"store_bytes,omitempty"` // of a file
 	// UnknownTypes are types in the newest request that furl does not know.
@@ -123,12 +123,15 @@ func Of(ctx context.Context, w *workspace.Workspace, tenant, name, hint string) 
 	if info.Ledger != nil {
 		s.Size, s.Hidden, s.UnknownTypes = info.Ledger.Size, info.Ledger.Hidden, info.Ledger.UnknownTypes
 		s.Next = info.Ledger.Next
-		total := info.Ledger.Total()
-		s.Savings = &storage.SavingsLine{Savings: total, TokensSaved: total.SavedTokens(), Saved: total.Saved()}
+		s.Savings = info.Ledger.Sum()
+		if spent := s.Savings.Spent(); s.Savings.Requests > s.Savings.Unpriced && info.Imported == 0 && info.ForkOf == "" {
+			s.Billed = &spent
+		}
 		return s, nil
 	}
 	if info.Imported > 0 && hint == "" { // a status line has no time for it
-		if err := s.bill(ctx, store, &info, all); err != nil {
+		models := func(name string) furl.Model { return all.Model(name, info.Format) }
+		if s.Billed, err = billed.Stored(ctx, store, &info, models); err != nil {
 			return nil, err
 		}
 		one, err := all.For(found.tenant).Open(ctx, info.Session)
@@ -154,22 +157,6 @@ func Of(ctx context.Context, w *workspace.Workspace, tenant, name, hint string) 
 		s.Uncounted = "none was answered."
 	}
 	return s, nil
-}
-
-// bill sets what a session has cost.
-func (s *Status) bill(ctx context.Context, store storage.Store, info *storage.SessionInfo, all *session.Sessions) error {
-	var records []furl.Record
-	for r, err := range store.Read(ctx, info.SessionKey, 0) {
-		if err != nil {
-			return fmt.Errorf("read session %s: %w", info.Session, err)
-		}
-		records = append(records, r)
-	}
-	models := func(name string) furl.Model { return all.Model(name, info.Format) }
-	if b := billed.Sum(billed.OfStored(info.Session, &info.Meta, records, models)); b.Requests > b.Unpriced {
-		s.Billed = &b.Cost
-	}
-	return nil
 }
 
 // recentSessions is how many sessions of each tenant are searched for the newest one

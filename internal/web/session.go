@@ -74,7 +74,7 @@ func (v *visit) usage(m *moment) session.Usage {
 	}
 	hidden, recorded := account.Hidden(m.state, m.view)
 	u.Size, u.Limit, u.Hidden, u.Recorded, u.Percentage = q.Size, q.Window, q.Scale.Of(hidden, 0), q.Scale.Of(recorded, 0), 0
-	u.Visible = u.Recorded - u.Hidden
+	u.Visible, u.Without = u.Recorded-u.Hidden, q.SizeWithout
 	if u.Limit > 0 {
 		u.Percentage = 100 * float64(u.Size) / float64(u.Limit)
 	}

@@ -11,7 +11,9 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/operation"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // ContextCommand returns furl context.
@@ -35,14 +37,22 @@ sizes that it has reported.`,
 			}
 			defer t.Close(&err)
 			u := t.Context(cmp.Or(model, t.ChatModel))
+			var saved *storage.SavingsLine
+			if l := t.Info().Ledger; l != nil {
+				saved = l.Sum()
+			}
 			if f.Json {
 				return cmdline.PrintJSON(cmd.OutOrStdout(), struct {
 					Session furl.SessionID `json:"session"`
 					session.Usage
-					Waiting *session.Recorded `json:"waiting_summary,omitempty"`
-				}{t.ID(), u, t.WaitingSummary()})
+					Savings *storage.SavingsLine `json:"savings,omitempty"`
+					Waiting *session.Recorded    `json:"waiting_summary,omitempty"`
+				}{t.ID(), u, saved, t.WaitingSummary()})
 			}
 			printContext(cmd.OutOrStdout(), t.Name(), u, t.Wire().Messages)
+			if saved != nil {
+				cmdline.PrintWrapped(cmd.OutOrStdout(), fmt.Sprintf("%s: %s.", numbers.Count(saved.Requests, "request"), operation.SavedWords(saved.Savings)), cmdline.Width(cmd.OutOrStdout()))
+			}
 			if w := t.WaitingSummary(); w != nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "A summary of %s waits for approval: furl summary %s\n", numbers.Count(w.Archived, "message"), t.ID())
 			}

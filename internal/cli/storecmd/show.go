@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/billed"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/recorded"
@@ -119,7 +120,7 @@ func (f *viewFlags) show(cmd *cobra.Command, args []string, view, sent bool) (er
 		return f.one(cmd.OutOrStdout(), s)
 	}
 	if !view && f.policy == "" && f.at == 0 {
-		return f.transcript(cmd.OutOrStdout(), s)
+		return f.transcript(cmd.OutOrStdout(), s, billOf(t))
 	}
 	if (t.File == "" || isReducedSince(s.Log)) && f.at == 0 && f.policy == "" {
 		return f.now(cmd, t)
@@ -194,8 +195,8 @@ func (f *viewFlags) now(cmd *cobra.Command, t *cmdline.Target) error {
 	log := t.Wire().Log
 	s := log.State()
 	in := &inspection{current: true, Model: m.ID, Window: m.Window, Policy: t.Meta().Policy, View: s.View(m), log: log}
-	in.After = cmp.Or(s.Size(), in.View.Tokens)
-	in.Before = in.After
+	u := t.Context(cmp.Or(f.Model, t.ChatModel))
+	in.After, in.Before = u.Size, u.Without
 	for _, r := range log.Records(0) {
 		if _, ok := r.Body.(*furl.Exchange); ok {
 			in.Requests++
@@ -396,12 +397,14 @@ func countMessages(all, current int) string {
 }
 
 // transcript prints the session as recorded.
-func (f *viewFlags) transcript(w io.Writer, s *transcript.Session) error {
+func (f *viewFlags) transcript(w io.Writer, s *transcript.Session, bill *float64) error {
 	p := &printer{w: w, color: cmdline.Styled(w), full: f.full, cols: cmdline.Width(w)}
 	if f.Json {
-		return cmdline.PrintJSON(w, transcriptJSON(s))
+		out := transcriptJSON(s)
+		out["billed"] = bill
+		return cmdline.PrintJSON(w, out)
 	}
-	p.note(f.heading(s))
+	p.note(f.heading(s, bill))
 	for i := 1; i <= s.Log.Len(); i++ {
 		r := s.Log.At(furl.Seq(i))
 		switch b := r.Body.(type) {
@@ -423,9 +426,15 @@ func (f *viewFlags) transcript(w io.Writer, s *transcript.Session) error {
 	return nil
 }
 
-// heading describes a session in a line: title, agent, model, project and the number
-// of messages.
-func (f *viewFlags) heading(s *transcript.Session) string {
+// billOf returns what a session was billed in US dollars, nil if that is unknown.
+func billOf(t *cmdline.Target) *float64 {
+	b := billed.Sum(billed.OfStored(t.ID(), new(t.Meta()), t.Records(0), t.Model))
+	return b.Known()
+}
+
+// heading describes a session in a line: title, agent, model, project, the number of
+// messages, and what it was billed.
+func (f *viewFlags) heading(s *transcript.Session, bill *float64) string {
 	parts := []string{cmp.Or(cmdline.Truncate(s.Title, 72), cmdline.Label(s.ID), "a session")}
 	for _, part := range []string{agents.Name(s.Meta.Client), s.Model, cmp.Or(s.Meta.Project, s.Project)} {
 		if part != "" {
@@ -433,7 +442,11 @@ func (f *viewFlags) heading(s *transcript.Session) string {
 		}
 	}
 	messages := recorded.MessagesIn(s.Log)
-	return strings.Join(append(parts, countMessages(messages, s.Log.State().Len())), ", ") + "\n"
+	parts = append(parts, countMessages(messages, s.Log.State().Len()))
+	if bill != nil {
+		parts = append(parts, "billed "+numbers.Money(*bill))
+	}
+	return strings.Join(parts, ", ") + "\n"
 }
 
 // ReduceCommand returns furl reduce.

@@ -4,15 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/billed"
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/numbers"
+	"github.com/furlhq/furl/internal/operation"
+	"github.com/furlhq/furl/internal/tally"
 	"github.com/furlhq/furl/internal/tenants"
 	"github.com/furlhq/furl/internal/workspace"
+	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -31,6 +37,10 @@ type jsonStats struct {
 	Log          int64  `json:"log_bytes"`
 	Total        int64  `json:"total_bytes"`
 	Unindexed    int    `json:"sessions_to_index"`
+	// Billed is what the recorded usage costs in US dollars, nil if no price is known.
+	// Savings is nil if no request was counted.
+	Billed  *float64             `json:"billed,omitempty"`
+	Savings *storage.SavingsLine `json:"savings,omitempty"`
 }
 
 // StatsCommand returns furl stats.
@@ -39,8 +49,8 @@ func StatsCommand(p cmdline.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Show the size of the store",
-		Long: `Shows the size of the store and its parts. furl usage shows what the sessions have
-cost, and with --savings what furl has saved.`,
+		Long: `Shows the size of the store and its parts, what the sessions were billed, and what
+furl has saved. furl usage shows both by day, model and more.`,
 		Example: "  furl stats\n  furl stats --json",
 		Args:    cmdline.AtMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -80,7 +90,11 @@ func sizes(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store) error
 	if err != nil {
 		return err
 	}
-	out := jsonStats{s.Place, s.Format, s.Sessions, s.Records, s.Messages, copied, s.MessageBytes, s.Bodies, s.Index, s.Vectors, s.Log, s.Total, unindexed}
+	bill, saved, failed, err := costs(ctx, f, store)
+	if err != nil {
+		return err
+	}
+	out := jsonStats{s.Place, s.Format, s.Sessions, s.Records, s.Messages, copied, s.MessageBytes, s.Bodies, s.Index, s.Vectors, s.Log, s.Total, unindexed, bill.Known(), saved}
 	w := cmd.OutOrStdout()
 	if f.Json {
 		return cmdline.PrintJSON(w, out)
@@ -107,6 +121,19 @@ func sizes(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store) error
 	if s.MessageBytes > 0 {
 		fmt.Fprintf(w, "\nThe store is %.2f times the size of the messages in it.\n", float64(s.Total-s.Log)/float64(s.MessageBytes))
 	}
+	if bill.Known() != nil {
+		words := "Billed by the recorded usage: " + numbers.Money(bill.Cost)
+		if bill.Unpriced > 0 {
+			words += fmt.Sprintf(", without %s of unknown price", numbers.Count(bill.Unpriced, "request"))
+		}
+		if failed > 0 {
+			words += fmt.Sprintf("; %s could not be read", numbers.Count(failed, "session"))
+		}
+		cmdline.PrintWrapped(w, words+".", cmdline.Width(w))
+	}
+	if saved != nil {
+		cmdline.PrintWrapped(w, fmt.Sprintf("%s through furl: %s.", numbers.Count(saved.Requests, "request"), operation.SavedWords(saved.Savings)), cmdline.Width(w))
+	}
 	if unindexed > 0 {
 		fmt.Fprintf(w, "%s not fully indexed; the next search indexes the rest.\n", numbers.Count(unindexed, "session"))
 	}
@@ -116,13 +143,57 @@ func sizes(f *cmdline.StoreFlags, cmd *cobra.Command, store storage.Store) error
 	return nil
 }
 
+// costs returns what the sessions of all tenants were billed, and what furl has saved, nil
+// if no request was counted. failed is the number of sessions that cannot be read.
+func costs(ctx context.Context, f *cmdline.StoreFlags, store storage.Store) (bill billed.Bill, saved *storage.SavingsLine, failed int, err error) {
+	c, file, err := config.Load(f.Config, f.Program.Policies)
+	if err != nil {
+		return bill, nil, 0, err
+	}
+	o, err := f.SessionOptions(c, file)
+	if err != nil {
+		return bill, nil, 0, err
+	}
+	all, err := session.New(store, o)
+	if err != nil {
+		return bill, nil, 0, err
+	}
+	among, err := tenants.All(ctx, store)
+	if err != nil {
+		return bill, nil, 0, err
+	}
+	models := func(format furl.Format) billed.Models {
+		return func(name string) furl.Model { return all.Model(name, format) }
+	}
+	var sum storage.Ledger
+	for _, tenant := range among {
+		for s, err := range tally.Stored(ctx, store, tenant, time.Time{}, models, agents.Name, false) {
+			if err != nil && s.ID == "" {
+				return bill, nil, 0, err
+			}
+			if err != nil {
+				failed++
+				continue
+			}
+			for i := range s.Entries {
+				bill.Add(&s.Entries[i])
+			}
+			if total := s.Info.Ledger.Total(); total.Requests > 0 {
+				sum.Add("", "", total)
+			}
+		}
+	}
+	if len(sum.Days) > 0 {
+		saved = sum.Sum()
+	}
+	return bill, saved, failed, nil
+}
+
 // copiedRecords returns how many records forks have of sessions in the store.
 func copiedRecords(ctx context.Context, store storage.Store) (n int64, err error) {
-	all := []furl.Tenant{tenants.Local}
-	if lister, ok := store.(storage.TenantLister); ok {
-		if all, err = lister.Tenants(ctx); err != nil {
-			return 0, err
-		}
+	all, err := tenants.All(ctx, store)
+	if err != nil {
+		return 0, err
 	}
 	for _, tenant := range all {
 		known := make(map[furl.SessionID]bool)
