@@ -27,7 +27,7 @@ type originals struct {
 	// command is set after a text of the user that names a command of the agent: the next
 	// text is the prompt of the command, which the user has not written.
 	command bool
-	asked map[string]*furl.Block
+	asked   map[string]*furl.Block
 
 	answers, sentences, names items
 }
