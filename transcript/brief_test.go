@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,6 +107,47 @@ func TestUsageOnlyInParts(t *testing.T) {
 		}
 		if got != want || parts < 2 || want.requests == 0 {
 			t.Errorf("%s: %+v, want %+v, in %d parts", name, got, want, parts)
+		}
+	}
+}
+
+// Damaged files have the same requests in both readings: lines are lost, repeated, moved, cut and joined.
+func TestUsageOnlyDamaged(t *testing.T) {
+	for name, data := range fixtures(t) {
+		if !strings.Contains(name, "claude") && !strings.Contains(name, "codex") && !strings.HasPrefix(name, "rollout") {
+			continue
+		}
+		for seed := range uint64(20) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			lines := bytes.SplitAfter(data, []byte("\n"))
+			for range 1 + r.IntN(4) {
+				i, j := r.IntN(len(lines)), r.IntN(len(lines))
+				switch r.IntN(5) {
+				case 0:
+					lines = slices.Delete(slices.Clone(lines), i, min(i+1+r.IntN(3), len(lines)-1))
+				case 1:
+					lines = slices.Insert(slices.Clone(lines), i, lines[j])
+				case 2:
+					lines[i], lines[j] = lines[j], lines[i]
+				case 3:
+					lines[i] = lines[i][:r.IntN(len(lines[i])+1)]
+				case 4:
+					lines[i] = bytes.TrimSuffix(lines[i], []byte("\n"))
+				}
+			}
+			damaged := bytes.Join(lines, nil)
+			var got [2][]string
+			for i, usageOnly := range []bool{false, true} {
+				rec, err := (&Reader{UsageOnly: usageOnly}).Read(name, bytes.NewReader(damaged))
+				if err != nil {
+					got[i] = []string{err.Error()}
+					continue
+				}
+				got[i] = requestsOf(rec, make(map[ReplyID]int))
+			}
+			if diff := cmp.Diff(got[0], got[1]); diff != "" {
+				t.Errorf("%s, seed %d: %s", name, seed, diff)
+			}
 		}
 	}
 }
