@@ -29,3 +29,17 @@ func TestBrowserLiveModel(t *testing.T) {
 	b.Wait(`document.querySelector('#meter strong').innerText + ' tokens' == document.querySelector('#ribbon .used').innerText.replace(/ \(.*/, '')`)
 	b.Silent()
 }
+
+// The time until the prompt cache expires counts down, and then the meter is loaded again.
+func TestBrowserCacheClock(t *testing.T) {
+	all, _ := sessiontest.Open(t, session.Options{})
+	s := all.Create(storage.Meta{Model: "claude-sonnet-4-5"})
+	sessiontest.AppendAll(t, s, sessiontest.Steps(t, 2, 300))
+	b := browsertest.OpenURL(t, serve(t, all, nil)+"/furl/sessions/"+string(s.ID()))
+	b.Wait(`document.querySelector('#ribbon').dataset.request == '0'`)
+	browsertest.Eval[any](b, `document.getElementById('meter').innerHTML = '<p data-left="3661">cache expires in 1:01:01 · next input $0.09</p>'`)
+	b.Wait(`/^cache expires in 1:0[01]:\d\d · next input \$0\.09$/.test(document.querySelector('[data-left]').textContent) && !document.querySelector('[data-left]').textContent.includes('1:01:01')`)
+	browsertest.Eval[any](b, `document.getElementById('meter').innerHTML = '<p data-left="2">cache expires in 0:02</p>'`)
+	b.Wait(`!document.querySelector('[data-left]') && document.querySelector('#meter .size')`)
+	b.Silent()
+}
