@@ -15,38 +15,39 @@ import (
 // extremes of that for auto, which costs 0.528 of doing nothing there. Ages are in newer requests of which the results
 // are in the view; several calls at once have one age.
 type dial struct {
+	// patience is by how much more the cost of waiting must exceed the cost of the
+	// rewrite than economy.patience says: what stays is shown for longer, too.
+	patience float64
 	// keep is the age up to which every result stays, and inputs the age from
-	// which a call's input may go, if inputs may go at all. keep 0: cost -0.003;
-	// 2: +0.005. inputs: no effect unless they may go.
+	// which a call's input may go, if inputs may go at all.
 	keep, inputs int
-	// reads is the age up to which the newest read of a file stays, and active
-	// the same if a recent call had to do with that file. Both hold only since
-	// the user's last words: a new task seldom edits what the last one read. reads:
-	// cost -0.007 to +0.006, lines -0.011 to +0.004. active: no effect.
-	reads, active int
+	// reads is the age up to which the newest read of a file stays if other files were
+	// edited since, and only since the user's last words: a new task seldom edits what the
+	// last one read.
+	reads int
+	// planned is the same for a file that the user's words or a plan name and that was not
+	// edited since the read: it is about to be edited. plannedAsked holds if the user has
+	// spoken since the read, and plannedCold if the cache has expired.
+	planned, plannedAsked, plannedCold int
 	// unedited is the age up to which the newest read of a file stays while the
 	// session has no edits: an agent explores before it edits. paused is the same
 	// while no file was edited since the read, but some were before, and asked if
-	// the user has spoken since the read. unedited: lines -0.046 to +0.027, cost
-	// +0.003 at most. paused: half loses 0.036 of the lines. asked: cost -0.005 to +0.007.
+	// the user has spoken since the read.
 	unedited, paused, asked int
 	// edited is the age up to which the newest text of a file stays that the agent
 	// edits or keeps coming back to, if a tool returned it, whatever the user said
-	// since. written is the age up to which the step stays in which the agent wrote
-	// the newest text of a file, and worked the same if the user has spoken since
-	// and the agent still works on that file. edited: cost -0.008 to +0.006, half loses
-	// 0.012 of the lines. written: half costs 0.007 less and makes more blind edits.
-	// worked: +0.003 at most.
-	edited, written, worked int
+	// since, and editing the same while the file's newest edit is no older than justEdited:
+	// files are edited in bursts. written is the age up to which the step stays in which the
+	// agent wrote the newest text of a file, worked the same if the user has spoken since
+	// and the agent still works on that file, and writtenAsked if it does not.
+	edited, justEdited, editing, written, worked, writtenAsked int
 	// editedCold is edited, and readsCold the age for the newest reads of all other
 	// files and after new words of the user, if the cache has expired, when a
-	// rewrite is free. Of all other results only the newest stay then. editedCold: +0.001
-	// at most. readsCold: twice costs 0.004 more for 0.012 of the lines.
+	// rewrite is free. Of all other results only the newest stay then.
 	editedCold, readsCold int
 	// names is the most that the names in one placeholder may take, in counted
 	// tokens, share the most as a share of what is hidden, and worth the
-	// least that a name must be worth, see worthOf. names: half costs 0.007 less.
-	// share: twice costs 0.008 more. worth: cost ±0.002, identifiers ±0.002.
+	// least that a name must be worth, see worthOf.
 	names int
 	share float64
 	worth float64
@@ -54,16 +55,12 @@ type dial struct {
 	// when the cache has expired. foldShare is the most that names take there, as
 	// a share of what is visible of the steps, foldWorth the least that such a
 	// name must be worth. said is how much of what was said in such a step stays,
-	// in characters, and replied the same for a reply without calls. fold is at a
-	// minimum: half and twice cost 0.008 more and lose 0.015 of the lines. foldCold: no effect. foldShare:
-	// cost -0.004 to +0.019. foldWorth: cost ±0.004, identifiers +0.008 to -0.011.
-	// said: ±0.002. replied: cost -0.003 to +0.007.
+	// in characters, and replied the same for a reply without calls.
 	fold, foldCold       int
 	foldShare, foldWorth float64
 	said, replied        int
 	// listed is the age from which such a list is shortened to names that are worth
-	// listWorth, in at most listShare of its size. listed: half costs 0.009 less and
-	// loses 0.009 of the identifiers. listShare: twice costs 0.006 more. listWorth: +0.001 at most.
+	// listWorth, in at most listShare of its size.
 	listed               int
 	listShare, listWorth float64
 	// clip is the size beyond which a result is cut to head and tail before
@@ -74,15 +71,18 @@ type dial struct {
 
 // The positions.
 var (
-	frugal = dial{keep: 1, inputs: 3, reads: 6, active: 10, unedited: 6, paused: 4, asked: 3, edited: 6, written: 4, worked: 4,
-		editedCold: 2, readsCold: 1, names: 200, share: 0.15, worth: 0.15,
+	frugal = dial{patience: 1.3, keep: 1, inputs: 3, reads: 6, planned: 30, plannedAsked: 6, plannedCold: 1, unedited: 6, paused: 4, asked: 3,
+		edited: 6, justEdited: 3, editing: 20, written: 4, worked: 4, editedCold: 2, readsCold: 1,
+		names: 200, share: 0.15, worth: 0.15,
 		fold: 3, foldShare: 0.2, foldWorth: 0.09, said: 40, replied: 200, listed: 60, listShare: 0.25, listWorth: 0.15, clip: 3_000}
-	balanced = dial{keep: 1, inputs: 3, reads: 14, active: 24, unedited: 20, paused: 7, asked: 4, edited: 10, written: 32, worked: 10,
-		editedCold: 6, readsCold: 2, names: 800, share: 0.25, worth: 0.06,
-		fold: 8, foldShare: 0.3, foldWorth: 0.06, said: 120, replied: 800, listed: 60, listShare: 0.3, listWorth: 0.08, clip: beyondUse}
-	faithful = dial{keep: 1, inputs: 10, reads: 18, active: 28, unedited: 40, paused: 12, asked: 8, edited: 20, written: 40, worked: 20,
-		editedCold: 10, readsCold: 4, names: 800, share: 0.25, worth: 0.05,
-		fold: 15, foldCold: 4, foldShare: 0.3, foldWorth: 0.055, said: 400, replied: 1200, listed: 80, listShare: 0.4, listWorth: 0.06, clip: beyondUse}
+	balanced = dial{patience: 2, keep: 1, inputs: 3, reads: 8, planned: 60, plannedAsked: 20, plannedCold: 2, unedited: 50, paused: 6, asked: 2,
+		edited: 10, justEdited: 4, editing: 60, written: 24, worked: 10, writtenAsked: 4, editedCold: 6,
+		names: 800, share: 0.25, worth: 0.06,
+		fold: 8, foldShare: 0.3, foldWorth: 0.06, said: 70, replied: 800, listed: 60, listShare: 0.3, listWorth: 0.08, clip: beyondUse}
+	faithful = dial{patience: 2.5, keep: 1, inputs: 10, reads: 30, planned: 100, plannedAsked: 60, plannedCold: 30, unedited: 60, paused: 20, asked: 8,
+		edited: 20, justEdited: 8, editing: 100, written: 60, worked: 40, writtenAsked: 30, editedCold: 30, readsCold: 4,
+		names: 800, share: 0.25, worth: 0.05,
+		fold: 12, foldCold: 4, foldShare: 0.3, foldWorth: 0.055, said: 400, replied: 1200, listed: 80, listShare: 0.4, listWorth: 0.06, clip: beyondUse}
 )
 
 // auto hides what the model is unlikely to need again, when that pays: results,

@@ -17,17 +17,16 @@ const (
 	otherCall  status = iota
 	superseded        // the same was read or written again since
 	newestRead        // of a file
-	activeRead        // the same, and a recent call had to do with the file
 	unedited          // the newest read of a file, and no file was edited since
+	planned           // the newest read of a file that the user named, not edited since
 	workedOn          // the newest text of a file that the agent edits or keeps coming back to
+	inEdit            // the same, and it was edited just now
 )
 
-// Ages in requests. recently is how old the newest call that had to do with a file may be
-// for the file to be active. A file is worked on if its newest edit is not older than
+// Ages in requests. A file is worked on if its newest edit is not older than
 // editing, or if usedOften newer calls had to do with it, the newest of them not
 // older than returning. Nothing older than horizon is looked at.
 const (
-	recently  = 8
 	editing   = 30
 	usedOften = 3
 	returning = 20
@@ -37,6 +36,7 @@ const (
 // files tells what the newest steps did to files. It is told of the steps from
 // the newest back.
 type files struct {
+	dial   *dial
 	state  *furl.State
 	status map[string]status // of a call, by its id
 	wrote  map[string]bool   // calls that write files, by their ids
@@ -53,8 +53,8 @@ type file struct {
 	uses  int  // calls
 }
 
-func newFiles(s *furl.State) *files {
-	return &files{state: s, status: make(map[string]status), wrote: make(map[string]bool), again: make(map[string]bool), byName: make(map[string]*file)}
+func newFiles(s *furl.State, d *dial) *files {
+	return &files{dial: d, state: s, status: make(map[string]status), wrote: make(map[string]bool), again: make(map[string]bool), byName: make(map[string]*file)}
 }
 
 // step takes note of a step's calls; age counts the newer requests.
@@ -111,23 +111,26 @@ func (f *files) statusOf(use *fileUse, again bool) status {
 	}
 	best := superseded
 	for _, name := range names {
-		best = max(best, f.statusOfFile(f.byName[name], writes))
+		best = max(best, f.statusOfFile(name, writes))
 	}
 	return best
 }
 
-func (f *files) statusOfFile(x *file, written bool) status {
+func (f *files) statusOfFile(name string, written bool) status {
+	x := f.byName[name]
 	switch {
 	case x != nil && x.whole:
 		return superseded
+	case x != nil && x.edit >= 0 && x.edit <= f.dial.justEdited:
+		return inEdit
 	case x != nil && (x.edit >= 0 && x.edit < editing || x.uses >= usedOften && x.used < returning || written && x.used < editing):
 		return workedOn
 	case written:
 		return newestRead
+	case (x == nil || x.edit < 0) && furl.Memo(f.state, newNamed).has(f.state, f.state.Len(), name):
+		return planned
 	case f.edits == 0:
 		return unedited
-	case x != nil && x.used < recently:
-		return activeRead
 	}
 	return newestRead
 }
@@ -201,11 +204,8 @@ func useBy(b *furl.Block) fileUse {
 		return fileUse{}
 	}
 	use := fileUse{readsAll: true}
-	for _, key := range pathKeys {
-		if file := firstLine(plain(args[key])); file != "" {
-			use.reads = []string{file}
-			break
-		}
+	if file := fileOf(args); file != "" {
+		use.reads = []string{file}
 	}
 	for _, key := range rangeKeys {
 		if _, ok := args[key]; ok {

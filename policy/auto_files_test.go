@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/furlhq/furl"
@@ -19,6 +20,7 @@ func TestFiles(t *testing.T) {
 		other = `Read {"file_path":"b.go"}`
 		touch = `Edit {"file_path":"b.go","old_string":"x","new_string":"y"}`
 	)
+	long := strings.Repeat("folder/", 40)
 	pause := func(n int) string { return fmt.Sprint(n) }
 	for _, tt := range []struct {
 		name  string
@@ -27,25 +29,29 @@ func TestFiles(t *testing.T) {
 	}{
 		{"a read before any edit", []string{read, other}, unedited},
 		{"a read of another file than the edited one", []string{read, touch}, newestRead},
-		{"a read of a file that is read in parts", []string{part, touch, more}, activeRead},
-		{"the same, long ago", []string{part, touch, more, pause(recently)}, newestRead},
-		{"a read of an edited file", []string{read, edit}, workedOn},
+		{"a read of a file that is read in parts", []string{part, touch, more}, newestRead},
+		{"a read of a file that is named", []string{`Read {"file_path":"src/named.go"}`, touch}, planned},
+		{"the same, edited since", []string{`Read {"file_path":"src/named.go"}`, `Edit {"file_path":"src/named.go"}`, pause(balanced.justEdited + 1)}, workedOn},
+		{"a read of a file in a list of tasks", []string{other, `TodoWrite {"todos":["fix b.go"]}`, edit}, planned},
+		{"a read of a file whose long path begins like that of another", []string{`Read {"file_path":"` + long + `/a.md"}`, `Write {"file_path":"` + long + `/b.md"}`}, newestRead},
+		{"a read of a file that is edited", []string{read, edit}, inEdit},
+		{"a read of an edited file", []string{read, edit, pause(balanced.justEdited + 1)}, workedOn},
 		{"the same, long ago", []string{read, edit, pause(editing)}, newestRead},
-		{"a part that was read, and the file was edited", []string{part, edit}, workedOn},
+		{"a part that was read, and the file was edited", []string{part, edit}, inEdit},
 		{"a file that the agent comes back to", []string{part, touch, more, `Read {"file_path":"a.go","offset":60}`, `Read {"file_path":"a.go","offset":90}`}, workedOn},
 		{"the same, long ago", []string{part, touch, more, `Read {"file_path":"a.go","offset":60}`, `Read {"file_path":"a.go","offset":90}`, pause(returning)}, newestRead},
 		{"a file that was read again", []string{read, touch, read}, superseded},
 		{"a part that was read again", []string{part, part}, superseded},
 		{"a part of a file that was read as a whole", []string{part, read}, superseded},
 		{"a file that was written anew", []string{read, write}, superseded},
-		{"an edit, and the file was edited again", []string{edit, edit + " "}, workedOn},
+		{"an edit, and the file was edited again", []string{edit, edit + " "}, inEdit},
 		{"an edit before a read of the whole file", []string{edit, read}, superseded},
-		{"a written file that was edited", []string{write, edit}, workedOn},
+		{"a written file that was edited", []string{write, edit}, inEdit},
 		{"a written file without another use", []string{write, other}, newestRead},
 		{"a call without files", []string{`list {"path":"."}`, read}, otherCall},
 	} {
 		s := newSession(t)
-		s.say(furl.RoleUser, "go")
+		s.say(furl.RoleUser, "go (see `src/named.go`, please)")
 		for _, call := range tt.calls {
 			var n int
 			if _, err := fmt.Sscanf(call, "%d", &n); err == nil {
@@ -60,7 +66,7 @@ func TestFiles(t *testing.T) {
 			s.call(tool, args, "ok", false)
 		}
 		v, age := s.view(), 0
-		f := newFiles(v.State)
+		f := newFiles(v.State, &balanced)
 		var first string
 		for i := len(v.Units) - 1; i >= 0; i-- {
 			u := &v.Units[i]
@@ -85,9 +91,10 @@ func TestAutoKeepsWhatEditsNeed(t *testing.T) {
 		s.say(furl.RoleUser, "go")
 		s.call("Write", `{"file_path":"src/new.go","content":"`+text(4000)+`"}`, "written", false) // 2
 		s.read("src/big.go", text(4000))                                                           // 5
-		for i := range 7 {
+		for i := range 6 {
 			s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(9000), false)
 		}
+		s.call("list", `{"n":6}`, text(10), false) // or a rewrite would not pay
 		s.say(furl.RoleUser, "and now?")
 		s.call("Edit", `{"file_path":"`+last+`","old_string":"a","new_string":"b"}`, "ok", false)
 		return s
@@ -151,5 +158,32 @@ func TestHasEdits(t *testing.T) {
 	check(true)
 	if n := testing.AllocsPerRun(10, func() { hasEdits(s.log.State()) }); n > 0 {
 		t.Errorf("%v allocations to ask again", n)
+	}
+}
+
+// Which files are named follows from a path alone, whichever draft of it was asked first, or
+// plans would depend on what was asked before.
+func TestNamed(t *testing.T) {
+	s := newSession(t)
+	s.say(furl.RoleUser, "See (docs/a.md), b.go: and https://example.org/c.html. Not d or e.")
+	s.step("Read", "text")
+	hide := &furl.Reduction{Stage: "mask", Items: []furl.Item{{Spans: []furl.Span{{First: furl.Pos{Msg: 2}, Last: furl.Pos{Msg: 2}}}, Show: furl.In{Text: "[hidden]", Tokens: 5}}}}
+	draft, err := s.log.State().With(hide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]bool{"/src/docs/a.md": true, `C:\src\b.go`: true, "c.html": true, "d": false, "docs": false, "f.go": false} {
+		for name, state := range map[string]*furl.State{"a draft": draft, "the path": s.log.State()} {
+			if got := furl.Memo(state, newNamed).has(state, state.Len(), file); got != want {
+				t.Errorf("%s in %s: named %v, want %v", file, name, got, want)
+			}
+		}
+	}
+	s.say(furl.RoleUser, "and f.go")
+	if !furl.Memo(s.log.State(), newNamed).has(s.log.State(), s.log.State().Len(), "f.go") {
+		t.Error("a name in newer words is not found")
+	}
+	if furl.Memo(s.log.State(), newNamed).has(s.log.State(), 1, "f.go") {
+		t.Error("a name in newer words is found among older ones")
 	}
 }

@@ -18,20 +18,19 @@ import (
 
 // marks are floors that auto must hold on one half of the recordings: input
 // cost against doing nothing at most, references and quoted lines kept at
-// least. The half with even hashes chose auto's numbers, the other reports.
-// docs/internals/cost-model.md shows what was measured.
+// least. TestProjects measures auto on the recordings of other projects.
 var marks = map[string]map[string]struct{ cost, refs, own, lines float64 }{
 	"even": {
-		"auto:frugal":   {0.635, 0.95, 0.98, 0.83},
-		"auto":          {0.665, 0.99, 0.98, 0.92},
-		"auto:results":  {0.785, 0.99, 0.98, 0.95},
-		"auto:faithful": {0.70, 0.99, 0.98, 0.95},
+		"auto:frugal":   {0.56, 0.95, 0.98, 0.885},
+		"auto":          {0.62, 0.99, 0.98, 0.95},
+		"auto:results":  {0.70, 0.99, 0.98, 0.98},
+		"auto:faithful": {0.68, 0.99, 0.98, 0.975},
 	},
 	"odd": {
-		"auto:frugal":   {0.52, 0.95, 0.98, 0.765},
-		"auto":          {0.595, 0.98, 0.98, 0.925},
-		"auto:results":  {0.705, 0.98, 0.98, 0.89},
-		"auto:faithful": {0.635, 0.98, 0.98, 0.945},
+		"auto:frugal":   {0.525, 0.95, 0.98, 0.845},
+		"auto":          {0.615, 0.98, 0.98, 0.905},
+		"auto:results":  {0.74, 0.98, 0.98, 0.93},
+		"auto:faithful": {0.69, 0.98, 0.98, 0.96},
 	},
 }
 
@@ -75,7 +74,8 @@ func TestAutoMarks(t *testing.T) {
 					if r.InvalidRequests > 0 {
 						t.Errorf("%s: %s: %d invalid requests: %s", rec.File, r.Policy, r.InvalidRequests, r.FirstRefusal)
 					}
-					if cost > least*1.002 {
+					// What hides little on purpose may cost more than a mask that hides much.
+					if cost > least*1.002 && (r.Policy == "auto" || r.Policy == "auto:frugal") {
 						t.Errorf("%s: %s costs $%.3f, a rolling mask $%.3f", rec.File, r.Policy, cost, least)
 					}
 					if cost > none*1.0001 {
@@ -144,6 +144,7 @@ type result struct {
 	nRefs, nOwn, nLines            int
 	keptRefs, keptOwn, keptLines   int
 	recallable, breaks, reductions int
+	edits, blinds                  int
 }
 
 func (s *result) add(r *replay.Result, none float64) {
@@ -158,11 +159,15 @@ func (s *result) add(r *replay.Result, none float64) {
 	s.keptLines += r.QuotedLinesKept
 	s.breaks += r.CacheBreaks
 	s.reductions += r.Reductions
+	s.edits += r.Edits
+	s.blinds += r.BlindEdits
 }
 
 func (s *result) refs() float64  { return share(s.keptRefs, s.nRefs) }
 func (s *result) own() float64   { return share(s.keptOwn, s.nOwn) }
 func (s *result) lines() float64 { return share(s.keptLines, s.nLines) }
+
+func (s *result) blind() float64 { return 1 - share(s.edits-s.blinds, s.edits) }
 
 func (s *result) String() string {
 	return fmt.Sprintf("cost %.3f, first-hand %.3f (or recallable %.4f), own %.3f, lines %.3f, %d reductions, %d breaks",
@@ -206,7 +211,7 @@ func TestAutoReadPrices(t *testing.T) {
 	// The more a write costs beside a read, the less there is to save: at 0.025 an entry of
 	// one hour costs eighty times what reading it does.
 	prices := []struct{ read, write, more, worst float64 }{
-		{0.1, 1.25, 0, 1.0001}, {0.05, 1.25, 0.08, 1.0001}, {0.025, 1.25, 0.17, 1.0001}, {0.25, 1, 0, 1.0001},
+		{0.1, 1.25, 0, 1.0001}, {0.05, 1.25, 0.08, 1.0001}, {0.025, 1.25, 0.20, 1.0001}, {0.25, 1, 0, 1.0001},
 	}
 	halves := []string{"odd", "even"}
 	if os.Getenv("FURL_MARKS") == "" {

@@ -44,6 +44,10 @@ const (
 	smallResult = 60
 )
 
+// mustSave is how many times the cost of the rewrite a reduction must be expected to save: the
+// session may end before, and then it has cost more than nothing.
+const mustSave = 3
+
 // plan picks what to hide, from the newest back. All candidates from one block
 // on are hidden; the block is chosen so that most is expected to be saved,
 // among those where it is time: what waiting has cost so far exceeds what
@@ -67,7 +71,7 @@ func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error)
 		rewrite, saved := e.edit(tail, freed)
 		worth = saved - rewrite
 		// A step alone is not folded: the one before it must be picked too.
-		if due := e.cold || regret >= e.patience()*rewrite; due && worth > gain && !c.lead {
+		if due := e.cold || regret >= e.patience()*a.dial.patience*rewrite && saved >= mustSave*rewrite; due && worth > gain && !c.lead {
 			until, gain = len(found), worth
 		}
 	})
@@ -110,7 +114,7 @@ type search struct {
 }
 
 func newSearch(a *auto, v *furl.View, b furl.Budget, e economy) *search {
-	return &search{a: a, v: v, b: b, e: e, files: newFiles(v.State), fails: newFailures(v, b)}
+	return &search{a: a, v: v, b: b, e: e, files: newFiles(v.State, &a.dial), fails: newFailures(v, b)}
 }
 
 // each calls at for each block with what it weighs, and for those that may be
@@ -307,10 +311,10 @@ func (s *search) stayWritten(call *furl.Block) int {
 	switch {
 	case !s.user:
 		return s.a.dial.written
-	case status == workedOn:
+	case status >= workedOn:
 		return s.a.dial.worked
 	}
-	return 0
+	return s.a.dial.writtenAsked
 }
 
 // stay is the age from which a result may go.
@@ -322,16 +326,24 @@ func (s *search) stay(sb *furl.ShownBlock) int {
 	status := s.files.status[sb.Block.ID]
 	if s.e.cold { // hiding costs nothing; the newest step stays all the same
 		switch {
-		case status == workedOn && !s.user:
+		case status >= workedOn && !s.user:
 			return d.editedCold
+		case status == planned:
+			return d.plannedCold
 		case status >= newestRead:
 			return d.readsCold
 		}
 		return 0
 	}
 	switch {
+	case status == inEdit:
+		return d.editing
 	case status == workedOn:
 		return d.edited
+	case status == planned && s.user:
+		return d.plannedAsked
+	case status == planned:
+		return d.planned
 	case status == unedited && s.user:
 		return d.asked
 	case status == unedited && hasEdits(s.v.State):
@@ -340,8 +352,6 @@ func (s *search) stay(sb *furl.ShownBlock) int {
 		return d.unedited
 	case s.user, status == otherCall, status == superseded:
 		return d.keep
-	case status == activeRead:
-		return max(d.keep, d.active)
 	}
 	return max(d.keep, d.reads)
 }

@@ -156,12 +156,12 @@ func TestAutoColdCache(t *testing.T) {
 func TestAutoKeeps(t *testing.T) {
 	s := newSession(t)
 	s.say(furl.RoleUser, "go")
-	s.read("src/old.go", text(9000))                                                                       // 3: superseded
+	s.read("src/old.go", text(90_000))                                                                     // 3: superseded
 	s.read("src/old.go", text(500))                                                                        // 5: the newest read, since the user's last words
 	s.call("Bash", `{"command":"make"}`, "boom "+text(500), true)                                          // 7: failed
 	s.read("src/edited.go", text(500))                                                                     // 9: the newest read of an edited file
 	s.call("Write", `{"file_path":"src/new.go","content":"`+strings.Repeat("x y ", 400)+`"}`, "ok", false) // 10
-	for i := range 3 {
+	for i := range 2 {
 		s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(9000), false)
 	}
 	s.call("Edit", `{"file_path":"src/edited.go","old_string":"a","new_string":"b"}`, "ok", false)

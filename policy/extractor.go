@@ -172,7 +172,7 @@ func (x *extractor) assistant(at int, blocks []furl.Block) {
 func (x *extractor) call(at int, b *furl.Block) string {
 	text := cut(strings.TrimSpace(b.Name+" "+target(b)), maxStep)
 	for _, file := range Written(b) {
-		x.addNew(&x.files, at, file)
+		x.addNew(&x.files, at, cut(file, maxTarget))
 	}
 	if why, ok := x.failures[b.ID]; ok {
 		delete(x.failures, b.ID)

@@ -72,10 +72,10 @@ func keeping(p furl.Policy, o ToolOptions) furl.Policy {
 var (
 	decisionTools = []string{
 		"ask", "ask_user", "askuser", "ask_user_question", "askuserquestion", "ask_followup_question", "ask_question", "question", "request_user_input",
-		"exitplanmode", "exit_plan_mode", "exitspecmode", "plan_exit", "plan_mode_respond", "submit_plan", "present_plan",
 		"skill", "use_skill", "load_skill", "activate_skill", "read_skill",
 		"save_memory", "memory", "remember", "update_memory", "store_memory",
 	}
+	planTools = []string{"exitplanmode", "exit_plan_mode", "exitspecmode", "plan_exit", "plan_mode_respond", "submit_plan", "present_plan"}
 	listTools = []string{"todowrite", "todo_write", "todoread", "todo_read", "todo", "todos", "write_todos", "update_todo_list", "manage_todo_list", "update_plan", "tasklist", "task_list"}
 	// instructionFiles are read for their rules, not to be edited.
 	instructionFiles = []string{"agents.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md", "skill.md", "memory.md", "copilot-instructions.md", ".cursorrules", ".clinerules"}
@@ -133,6 +133,7 @@ type toolCall struct {
 	spans  []furl.Span
 	at     int
 	tokens int
+	failed bool
 }
 
 func newToolCalls(original *toolCalls, shared int) *toolCalls {
@@ -151,11 +152,14 @@ func (c *toolCalls) read(s *furl.State, n int) {
 			at := furl.Pos{Msg: seq, Block: j}
 			switch {
 			case b.Kind == furl.KindCall && b.ID != "":
-				c.byID[b.ID] = toolCall{listedAs(b), []furl.Span{{First: at, Last: at}}, c.messages, b.Tokens}
+				c.byID[b.ID] = toolCall{listedAs(b), []furl.Span{{First: at, Last: at}}, c.messages, b.Tokens, false}
 			case b.IsResult():
 				if call, ok := c.call(b.ID); ok {
-					call.spans = append(slices.Clip(call.spans), furl.Span{First: at, Last: at})
-					call.at, call.tokens = c.messages, call.tokens+b.Tokens
+					call.failed = b.Error
+					if call.at = c.messages; !repeats(s, call.spans[0].First, b) {
+						call.spans = append(slices.Clip(call.spans), furl.Span{First: at, Last: at})
+						call.tokens += b.Tokens
+					}
 					for _, tool := range call.tools {
 						c.byTool[tool] = append(c.byTool[tool], call)
 					}
@@ -163,6 +167,33 @@ func (c *toolCalls) read(s *furl.State, n int) {
 			}
 		}
 	}
+}
+
+// repeats reports whether a result has the longest text of its call, as that of an approved
+// plan has: then the call is enough.
+func repeats(s *furl.State, call furl.Pos, result *furl.Block) bool {
+	i, ok := s.Find(call.Msg)
+	if !ok {
+		return false
+	}
+	_, m := s.Message(i)
+	return repeatsInput(&m.Blocks[call.Block], result)
+}
+
+// minRepeated is the length of a text that counts as repeated, in bytes.
+const minRepeated = 200
+
+func repeatsInput(call, result *furl.Block) bool {
+	if len(result.Text) < minRepeated {
+		return false
+	}
+	args, _ := arguments(call.Args)
+	for _, raw := range args {
+		if text := strings.TrimSpace(plain(raw)); len(text) >= minRepeated && 2*len(text) > len(result.Text) && strings.Contains(result.Text, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // call returns the newest call with an id, also one before the draft.
@@ -213,6 +244,8 @@ func (c *toolCalls) kept(s *furl.State, o *ToolOptions) (kept []toolCall) {
 		case slices.Contains(decisionTools, tool):
 		case slices.Contains(listTools, tool):
 			group = "list"
+		case slices.Contains(planTools, tool):
+			group = "plan"
 		case strings.HasPrefix(tool, instructionRead):
 			group = tool
 		default:
@@ -220,8 +253,15 @@ func (c *toolCalls) kept(s *furl.State, o *ToolOptions) (kept []toolCall) {
 		}
 		if group == "" {
 			kept = append(kept, calls...)
-		} else if last := calls[len(calls)-1]; last.at >= newest[group].at {
-			newest[group] = last
+			return
+		}
+		for _, call := range slices.Backward(calls) { // a plan that the user refused has an error
+			if !call.failed {
+				if call.at >= newest[group].at {
+					newest[group] = call
+				}
+				break
+			}
 		}
 	})
 	for _, call := range newest {

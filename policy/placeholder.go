@@ -29,8 +29,10 @@ func (r *Result) placeholder(most nameBudget) string {
 		out.WriteString(what + ", ")
 	}
 	fmt.Fprintf(&out, "%d characters", r.Chars())
-	if seemsFailed(r.Block.Block) {
+	if c := r.Call(); seemsFailed(r.Block.Block) {
 		out.WriteString(", failed: " + failure(r.Block.Block.Text))
+	} else if c != nil && repeatsInput(c, r.Block.Block) {
+		out.WriteString(", repeats its input, begins: " + firstLine(r.Block.Block.Text))
 	}
 	out.WriteString(keptAs(r.Block.Pos, r.Recall))
 	told := namesIn(slices.Values([]string{out.String()}))

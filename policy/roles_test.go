@@ -64,7 +64,7 @@ func TestFoldListsInAToolResult(t *testing.T) {
 				p := must(t, preset)
 				h.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "go"})
 				listed := false
-				for range 60 {
+				for range 120 {
 					h.call(1, 300, false)
 					h.s.plan(p, h.budget(10_000_000))
 					listed = h.check() || listed

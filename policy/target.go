@@ -52,11 +52,11 @@ func targetOf(b *furl.Block) string {
 	args, text := arguments(b.Args)
 	if args == nil {
 		if files := patched(text); len(files) > 0 {
-			return strings.Join(files, ", ")
+			return cut(strings.Join(files, ", "), maxTarget)
 		}
 		return firstLine(text)
 	}
-	what, where := firstOf(args, searchKeys), firstOf(args, pathKeys)
+	what, where := firstOf(args, searchKeys), cut(fileOf(args), maxTarget)
 	switch {
 	case what != "" && where != "":
 		return what + " in " + where
@@ -82,7 +82,18 @@ func firstOf(args map[string]json.RawMessage, keys []string) string {
 // PathOf is the file that the arguments of a call name, "" if there is none.
 func PathOf(call *furl.Block) string {
 	args, _ := arguments(call.Args)
-	return firstOf(args, pathKeys)
+	return fileOf(args)
+}
+
+// fileOf is the whole path of the file that arguments name: two long paths that begin
+// alike are two files.
+func fileOf(args map[string]json.RawMessage) string {
+	for _, key := range pathKeys {
+		if s := wholeLine(plain(args[key])); s != "" {
+			return s
+		}
+	}
+	return ""
 }
 
 // Written lists the files that a call writes, judged by its name and arguments, or by
@@ -111,7 +122,7 @@ func writtenBy(b *furl.Block) []string {
 	if !writes(b.Name) || plain(args["command"]) == "view" {
 		return nil
 	}
-	if s := firstOf(args, pathKeys); s != "" {
+	if s := fileOf(args); s != "" {
 		return []string{s}
 	}
 	return nil
@@ -136,7 +147,7 @@ func patched(text string) []string {
 	for l := range strings.Lines(text) {
 		for _, head := range [...]string{"*** Add File: ", "*** Update File: ", "*** Delete File: "} {
 			if name, ok := strings.CutPrefix(l, head); ok && !strings.Contains(name, toolscript.Hole) {
-				files = append(files, firstLine(name))
+				files = append(files, wholeLine(name))
 			}
 		}
 	}
@@ -205,11 +216,14 @@ func firstText(raw json.RawMessage) string {
 	}
 }
 
-// firstLine is the first line of a text that is not blank.
-func firstLine(text string) string {
+// firstLine is the first line of a text that is not blank, as far as it is shown.
+func firstLine(text string) string { return cut(wholeLine(text), maxTarget) }
+
+// wholeLine is the first line of a text that is not blank.
+func wholeLine(text string) string {
 	for l := range strings.Lines(text) {
 		if l = lexer.Fold(l); l != "" {
-			return cut(l, maxTarget)
+			return l
 		}
 	}
 	return ""
