@@ -216,9 +216,6 @@ func (c *codex) item(n int, at time.Time, p object, raw []byte) {
 		c.withheld++
 	}
 	c.begin(at, n)
-	if tool := openai.BilledTool(raw); tool != "" && c.reply != nil {
-		c.reply.Terms.Tools = openai.AddUse(c.reply.Terms.Tools, tool)
-	}
 	if c.b.raw(at, n, c.brief(p, raw)) != 0 && strings.HasSuffix(typ, "_call") && p.has("call_id") {
 		c.open = append(c.open, codexCall{p.str("call_id"), typ})
 	}
