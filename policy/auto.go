@@ -11,9 +11,8 @@ import (
 
 // dial is a position between fidelity and money. docs/internals/cost-model.md has what
 // each was measured to cost and to keep, and for each number what it was chosen by and what
-// half and twice as much do ("How much each number matters"). The comments below give the
-// extremes of that for auto, which costs 0.528 of doing nothing there. Ages are in newer requests of which the results
-// are in the view; several calls at once have one age.
+// half and twice as much do ("How much each number matters"). Ages are in newer requests of
+// which the results are in the view; several calls at once have one age.
 type dial struct {
 	// patience is by how much more the cost of waiting must exceed the cost of the
 	// rewrite than economy.patience says: what stays is shown for longer, too.
