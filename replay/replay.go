@@ -24,6 +24,8 @@ import (
 // build has made of it.
 type Input struct {
 	Recording *transcript.Recording
+	// Project is the folder that the agent of Recording worked in, "" for what it says itself.
+	Project string
 	// Report is the outcome, without Recording; nil for a copy, all of whose requests are counted
 	// elsewhere.
 	Report *RecordingReport
@@ -64,6 +66,7 @@ func RunInputs(ctx context.Context, inputs iter.Seq[Input], opts Options) (*Repo
 				if r, err = replayOne(ctx, rec, o, len(report.Recordings)); err != nil {
 					return nil, fmt.Errorf("%s: %w", rec.File, err)
 				}
+				r.Project = cmp.Or(in.Project, r.Project)
 				o.forget(rec)
 				if in.Done != nil {
 					in.Done(r)
@@ -218,9 +221,8 @@ func describe(rec *transcript.Recording, sessions []*session) *RecordingReport {
 		out.Messages += ts.Messages
 		out.Compactions += ts.Compactions
 		out.Requests += len(sessions[i].requests) - len(ts.Repeated)
-		if out.Model == "" {
-			out.Model = ts.Model
-		}
+		out.Model = cmp.Or(out.Model, ts.Model)
+		out.Project = cmp.Or(out.Project, ts.Project, ts.Meta.Project)
 		for _, name := range unknown(sessions[i : i+1]) {
 			out.unknown = append(out.unknown, cmp.Or(name, "unnamed models"))
 		}

@@ -44,7 +44,10 @@ func (r *Report) Choose(wish Wish) {
 type RecordingReport struct {
 	File string `json:"file"`
 	// Part is the number of the part of a large file, 0 if it was replayed as a whole.
-	Part     int    `json:"part,omitempty"`
+	Part int `json:"part,omitempty"`
+	// Project is the folder that the agent worked in, "" if not known. If sessions of
+	// the file have several, it is the first.
+	Project  string `json:"project,omitempty"`
 	Format   string `json:"format"`
 	Agent    string `json:"agent"`
 	Model    string `json:"model"`

@@ -56,10 +56,13 @@ type Tuning struct {
 	// recordings.
 	Sure      int `json:"sure"`
 	Resamples int `json:"resamples"`
+	// HeldOut is what the choice is worth on other projects. It is nil for recordings of fewer
+	// than three projects.
+	HeldOut *HeldOut `json:"held_out,omitempty"`
 }
 
-// String returns a few sentences: the chosen policy, the goal, and how reliable
-// the choice is.
+// String returns a few sentences: the chosen policy, the goal, how reliable
+// the choice is, and what it is worth on other projects.
 func (t *Tuning) String() string {
 	i := t.find(t.Chosen)
 	if i < 0 {
@@ -69,17 +72,23 @@ func (t *Tuning) String() string {
 	if t.Wish.Cost > 0 {
 		best = "Policy that keeps the most quoted lines visible and " + t.Wish.String()
 	}
-	text := fmt.Sprintf("%s: %s, %s of the cost as recorded.", best, t.Chosen, percent(t.Settings[i].Cost))
+	text := fmt.Sprintf("%s: %s, %s of the cost as recorded", best, t.Chosen, percent(t.Settings[i].Cost))
 	if n := t.find(none); n >= 0 && t.Settings[n].unsent > 0 { // a request that does not fit has no price to compare with
-		text = fmt.Sprintf("%s: %s.", best, t.Chosen)
+		text = fmt.Sprintf("%s: %s", best, t.Chosen)
 	}
+	text += " (chosen and measured on the same recordings)."
 	switch {
 	case t.Resamples == 0:
-		return text + " One recording is too few for a reliable choice; add more."
+		text += " One recording is too few for a reliable choice; add more."
 	case t.Sure*10 >= t.Resamples*9:
-		return text + fmt.Sprintf(" %d of %d random samples of these recordings choose it too.", t.Sure, t.Resamples)
+		text += fmt.Sprintf(" %d of %d random samples of these recordings choose it too.", t.Sure, t.Resamples)
+	default:
+		text += fmt.Sprintf(" Only %d of %d random samples of these recordings choose it too: other settings do about as well.", t.Sure, t.Resamples)
 	}
-	return text + fmt.Sprintf(" Only %d of %d random samples of these recordings choose it too: other settings do about as well.", t.Sure, t.Resamples)
+	if t.HeldOut != nil {
+		text += " " + t.HeldOut.String()
+	}
+	return text
 }
 
 func (t *Tuning) find(policy string) int {
@@ -88,9 +97,8 @@ func (t *Tuning) find(policy string) int {
 
 func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
-// Setting is the outcome of one policy.
-type Setting struct {
-	Policy string `json:"policy"`
+// Outcome is what one policy costs and keeps.
+type Outcome struct {
 	// Cost is the cost of all requests as a share of that as recorded
 	// (Result.CostShare).
 	Cost float64 `json:"cost"`
@@ -100,6 +108,12 @@ type Setting struct {
 	Lines float64 `json:"lines"`
 	// Blind is the share of blind edits, 0 if there were no edits.
 	Blind float64 `json:"blind"`
+}
+
+// Setting is the outcome of one policy.
+type Setting struct {
+	Policy string `json:"policy"`
+	Outcome
 	// Front says that no other setting is at least as good in all four and
 	// better in one.
 	Front bool `json:"front"`
@@ -125,6 +139,7 @@ func Tune(rep *Report, wish Wish) *Tuning {
 	t.Settings = settings(table, all)
 	markFront(t.Settings)
 	t.Chosen = t.Wish.choose(t.Settings)
+	t.HeldOut = t.Wish.holdOut(rep.Recordings, table)
 	if len(table) < 2 || t.Chosen == "" {
 		return t
 	}
@@ -164,6 +179,18 @@ func (t *tally) add(o *tally) {
 	t.impossible += o.impossible
 }
 
+// outcome returns the shares. ok is false if nothing was sent.
+func (t *tally) outcome() (out Outcome, ok bool) {
+	cost := t.all.share(t.none)
+	if cost == nil {
+		return out, false
+	}
+	return Outcome{
+		Cost: *cost, Names: shareKept(t.namesKept, t.names), Lines: shareKept(t.linesKept, t.lines),
+		Blind: 1 - shareKept(t.edits-t.blind, t.edits),
+	}, true
+}
+
 // outcomes returns a tally for each recording and policy at a window.
 func outcomes(rep *Report, window int) [][]tally {
 	table := make([][]tally, len(rep.Recordings))
@@ -191,8 +218,8 @@ func tallies(results []Result, window int) []tally {
 	return out
 }
 
-// settings returns the settings on a sample of the recordings, cheapest first.
-func settings(table [][]tally, sample []int) []Setting {
+// sum returns the tally of each policy on a sample of the recordings.
+func sum(table [][]tally, sample []int) []tally {
 	var sums []tally
 	for _, i := range sample {
 		if sums == nil {
@@ -202,18 +229,20 @@ func settings(table [][]tally, sample []int) []Setting {
 			sums[j].add(&table[i][j])
 		}
 	}
+	return sums
+}
+
+// settings returns the settings on a sample of the recordings, cheapest first.
+func settings(table [][]tally, sample []int) []Setting {
+	sums := sum(table, sample)
 	var list []Setting
 	for i := range sums {
 		t := &sums[i]
-		cost := t.all.share(t.none)
-		if cost == nil || t.refusals > 0 || t.overflows > 0 && t.policy != none {
+		out, ok := t.outcome()
+		if !ok || t.refusals > 0 || t.overflows > 0 && t.policy != none {
 			continue
 		}
-		list = append(list, Setting{
-			Policy: t.policy, Cost: *cost,
-			Names: shareKept(t.namesKept, t.names), Lines: shareKept(t.linesKept, t.lines),
-			Blind: 1 - shareKept(t.edits-t.blind, t.edits), unsent: t.overflows + t.impossible,
-		})
+		list = append(list, Setting{Policy: t.policy, Outcome: out, unsent: t.overflows + t.impossible})
 	}
 	sortByCost(list)
 	return list
@@ -263,15 +292,23 @@ func (w Wish) choices(list []Setting) []*Setting {
 	return out
 }
 
+// holds reports whether an outcome is within the limits.
+func (w Wish) holds(o *Outcome) bool {
+	if w.Cost > 0 {
+		return o.Cost <= w.Cost
+	}
+	return atLeast(o.Names, w.Names) && atLeast(o.Lines, w.Lines) && atLeast(w.Blind, o.Blind)
+}
+
 // choose returns the policy that fits the wish best, "" if none does. The list is
 // sorted by cost.
 func (w Wish) choose(list []Setting) string {
 	var found *Setting
 	for _, s := range w.choices(list) {
 		switch {
-		case w.Cost == 0 && atLeast(s.Names, w.Names) && atLeast(s.Lines, w.Lines) && atLeast(w.Blind, s.Blind):
+		case !w.holds(&s.Outcome):
+		case w.Cost == 0:
 			return s.Policy // the cheapest
-		case w.Cost == 0 || s.Cost > w.Cost:
 		case found == nil || s.Lines > found.Lines || s.Lines == found.Lines && s.Names > found.Names:
 			found = s
 		}
@@ -314,9 +351,10 @@ func Recommend(results []Result, window int, wish Wish) (index int, fits bool) {
 	for i := range results {
 		if r := &results[i]; eligible(*r) {
 			list = append(list, Setting{
-				Policy: r.Policy, Cost: *r.CostShare,
-				Names: shareKept(r.ReferencesKept, r.References), Lines: shareKept(r.QuotedLinesKept, r.QuotedLines),
-				Blind: 1 - shareKept(r.Edits-r.BlindEdits, r.Edits), unsent: r.Unsent(),
+				Policy: r.Policy, unsent: r.Unsent(), Outcome: Outcome{
+					Cost: *r.CostShare, Names: shareKept(r.ReferencesKept, r.References), Lines: shareKept(r.QuotedLinesKept, r.QuotedLines),
+					Blind: 1 - shareKept(r.Edits-r.BlindEdits, r.Edits),
+				},
 			})
 		}
 	}

@@ -115,6 +115,11 @@ func (it *item) input(counted *once, options string, again *rereader) (in replay
 		s.Repeated = m.repeated[i]
 	}
 	in.Recording = rec
+	for _, s := range rec.Sessions {
+		if in.Project = ProjectOf(s, rec.Meta(s).Project); in.Project != "" {
+			break
+		}
+	}
 	if it.from != nil {
 		in.Done = func(rep *replay.RecordingReport) { it.keep(m.key(options), rep) }
 	}

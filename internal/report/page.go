@@ -104,7 +104,7 @@ func newPage(rep *replay.Report) *page {
 		p.Notes = append(p.Notes, clean(plan, 400))
 	}
 	if rep.Tuning != nil {
-		p.Notes = append(p.Notes, clean(rep.Tuning.String(), 400))
+		p.Notes = append(p.Notes, clean(rep.Tuning.String(), 1000))
 	}
 	p.UnknownFiles = len(rep.Unknown)
 	p.subject(rep)

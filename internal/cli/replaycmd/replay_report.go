@@ -470,7 +470,7 @@ func printVariant(w io.Writer, rep *replay.Report) {
 	}
 	if name := betterVariant(rep); name != "" {
 		i := slices.IndexFunc(rep.Tuning.Settings, func(s replay.Setting) bool { return s.Policy == name })
-		cmdline.PrintWrapped(w, fmt.Sprintf("The variant %s reaches this goal at %s of the cost; choose it with --policy %s.", name, percent(rep.Tuning.Settings[i].Cost), name), cmdline.Width(w))
+		cmdline.PrintWrapped(w, fmt.Sprintf("The variant %s reaches this goal at %s of the cost on the same recordings; choose it with --policy %s.", name, percent(rep.Tuning.Settings[i].Cost), name), cmdline.Width(w))
 	}
 }
 
