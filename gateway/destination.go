@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -12,12 +13,15 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// destination is where furl forwards a request that it does not decode. If
-// refusal is not nil, the request is refused, and the route only determines the
-// shape of the error.
+// destination is where furl forwards a request. If refusal is not nil, the request is
+// refused, and the route only determines the shape of the error.
 type destination struct {
 	route   *route
 	refusal *protocol.Refusal
+	// url is the URL of the request without a prefix that names the provider.
+	url *url.URL
+	// model is set for the path of requests to models.
+	model bool
 }
 
 // providerAPI is one of the APIs that have a configured upstream.
@@ -35,28 +39,51 @@ var ambiguousPath = &protocol.Refusal{
 	Message: "furl: cannot tell whether this path is for Anthropic or OpenAI, and the request was not sent; put /anthropic or /openai before the path in the client's base URL, such as http://127.0.0.1:7410/openai/v1",
 }
 
+// prefixes are the path prefixes that name a provider.
+var prefixes = map[string]providerAPI{"/anthropic": anthropicAPI, "/openai": openaiAPI}
+
 // destination returns the destination of a request. It considers, in this order:
 // the prefix /anthropic or /openai, the path, the header chatgpt-account-id, the
-// configured upstreams, and the other headers. A request that stays ambiguous is refused, because its credential
-// could reach the wrong provider.
+// configured upstreams, and the other headers. A request that stays ambiguous is refused,
+// because its credential could reach the wrong provider.
 func (g *Gateway) destination(r *http.Request) destination {
-	api, path := prefixedAPI(r.URL.Path)
-	if f := foreignOf(path); f != nil {
-		return destination{&route{foreign: f}, &f.refusal}
+	prefix, path := cutPrefix(r.URL.Path)
+	api := prefixes[prefix]
+	rt := &route{}
+	rt.codec, rt.count = wire.ForPath(path)
+	to := destination{route: rt, url: providerURL(r.URL, prefix, rt.codec), model: rt.codec != nil}
+	if !to.model {
+		if f := foreignOf(path); f != nil {
+			rt.foreign, to.refusal = f, &f.refusal
+			return to
+		}
 	}
-	if api == unknownAPI {
+	switch {
+	case api != unknownAPI:
+	case !to.model:
 		api = g.unprefixedAPI(r, path)
+	case rt.codec.Format() == furl.FormatAnthropic:
+		api = anthropicAPI
+	default:
+		api = openaiAPI
 	}
 	switch {
 	case api == anthropicAPI && g.up.Anthropic != nil:
-		return destination{route: &route{codec: wire.For(furl.FormatAnthropic), up: g.up.Anthropic}}
+		rt.up = g.up.Anthropic
 	case api == anthropicAPI:
-		return destination{&route{codec: wire.For(furl.FormatAnthropic)}, noUpstream("Anthropic", "anthropic")}
+		to.refusal = noUpstream("Anthropic", "anthropic")
 	case api == openaiAPI:
-		up, refusal := g.up.openAI(r.Header)
-		return destination{&route{codec: wire.For(furl.FormatChat), up: up}, refusal}
+		rt.up, to.refusal = g.up.openAI(r.Header)
+	default:
+		to.refusal = ambiguousPath
 	}
-	return destination{&route{codec: wire.For(furl.FormatChat)}, ambiguousPath}
+	if !to.model { // for errors
+		rt.codec = wire.For(furl.FormatChat)
+		if api == anthropicAPI {
+			rt.codec = wire.For(furl.FormatAnthropic)
+		}
+	}
+	return to
 }
 
 func noUpstream(vendor, key string) *protocol.Refusal {
@@ -66,15 +93,15 @@ func noUpstream(vendor, key string) *protocol.Refusal {
 	}
 }
 
-// prefixedAPI returns the API named by the first segment of a path, and the rest
-// of the path.
-func prefixedAPI(path string) (api providerAPI, rest string) {
-	for prefix, api := range prefixes {
-		if rest, ok := strings.CutPrefix(path, prefix); ok && prefix != "" && (rest == "" || rest[0] == '/') {
-			return api, rest
+// cutPrefix returns the prefix of a path that names a provider, "" if there is none, and
+// the rest of the path.
+func cutPrefix(path string) (prefix, rest string) {
+	for prefix := range prefixes {
+		if rest, ok := strings.CutPrefix(path, prefix); ok && (rest == "" || rest[0] == '/') {
+			return prefix, rest
 		}
 	}
-	return unknownAPI, path
+	return "", path
 }
 
 // unprefixedAPI returns the API of a request whose path has no prefix.
@@ -113,30 +140,72 @@ var (
 	// compatibleSegments are the additional segments of OpenAI-compatible servers:
 	// llama.cpp and vLLM, then Mistral, then OpenRouter.
 	compatibleSegments = strings.Fields(`tokenize detokenize props slots health version rerank score pooling infill completion fim ocr key credits generation`)
+	// lastSegments are the last segments of paths that furl does not decode, with any
+	// base URL.
+	lastSegments = strings.Fields(`completions embeddings models`)
 	// Second segments after /api: those of Claude Code, and those of Ollama.
 	claudeSegments = strings.Fields(`hello event_logging oauth claude_code claude_cli`)
 	ollamaSegments = strings.Fields(`tags chat generate show version ps pull push create copy delete embed embeddings blobs v0`)
 )
 
-// apiOfPath returns the API that a path without prefix belongs to.
+// apiOfPath returns the API that a path without prefix belongs to. What precedes the
+// version, as in /api/v1/models, does not matter, nor what precedes a last segment that
+// all base URLs have.
 func apiOfPath(path string) providerAPI {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	for len(segments) > 1 && segments[0] == "v1" {
 		segments = segments[1:]
 	}
-	first, second := segments[0], ""
-	if len(segments) > 1 {
-		second = segments[1]
+	first, last := segments[0], segments[len(segments)-1]
+	if first == "api" && len(segments) > 1 {
+		switch second := segments[1]; {
+		case slices.Contains(claudeSegments, second):
+			return anthropicAPI
+		case slices.Contains(ollamaSegments, second):
+			return openaiAPI
+		}
 	}
-	switch {
-	case slices.Contains(anthropicSegments, first), first == "api" && slices.Contains(claudeSegments, second):
-		return anthropicAPI
-	case slices.Contains(openaiSegments, first), slices.Contains(compatibleSegments, first), first == "api" && slices.Contains(ollamaSegments, second):
+	if api := apiOfSegment(first); api != unknownAPI {
+		return api
+	}
+	if isGoogleCompatible(segments) {
 		return openaiAPI
-	case slices.Contains(sharedSegments, first):
+	}
+	for i, s := range segments[:len(segments)-1] {
+		if isVersion(s) {
+			if api := apiOfSegment(segments[i+1]); api != unknownAPI {
+				return api
+			}
+		}
+	}
+	if slices.Contains(lastSegments, last) {
+		return apiOfSegment(last)
+	}
+	return unknownAPI
+}
+
+// apiOfSegment returns the API that has paths with this segment after the version.
+func apiOfSegment(s string) providerAPI {
+	switch {
+	case slices.Contains(anthropicSegments, s):
+		return anthropicAPI
+	case slices.Contains(openaiSegments, s), slices.Contains(compatibleSegments, s):
+		return openaiAPI
+	case slices.Contains(sharedSegments, s):
 		return sharedAPI
 	}
 	return unknownAPI
+}
+
+// isVersion reports whether a segment of a path is the version of an API, such as v4.
+func isVersion(s string) bool {
+	return len(s) > 1 && s[0] == 'v' && strings.Trim(s[1:], "0123456789") == ""
+}
+
+// isGoogleCompatible reports whether a path is one of Gemini's OpenAI-compatible API.
+// Source: https://ai.google.dev/gemini-api/docs/openai
+func isGoogleCompatible(segments []string) bool {
+	return len(segments) > 2 && segments[0] == "v1beta" && segments[1] == "openai"
 }
 
 // apiOfHeader returns the API whose clients send these headers. A bearer token
@@ -201,6 +270,8 @@ func foreignOf(path string) *foreignAPI {
 		method = method[i+1:]
 	}
 	switch {
+	case isGoogleCompatible(segments) && !slices.Contains(googleMethods, method):
+		return nil
 	case first == "v1beta1", first == "projects", first == "publishers":
 		return vertex
 	case slices.Contains(googleMethods, method), first == "v1beta", first == "v1alpha", first == "v1internal", strings.HasPrefix(first, "v1internal:"),

@@ -171,6 +171,12 @@ func TestDestinations(t *testing.T) {
 		{anthropicHost, openaiHost, "GET", "/v1/messages/batches", []string{"Authorization", "Bearer k"}, "api.anthropic.com", 200, ""},
 		{anthropicHost, openaiHost, "HEAD", "/api/hello", []string{"Authorization", "Bearer k"}, "api.anthropic.com", 200, ""},
 		{anthropicHost, openaiHost, "HEAD", "/", []string{"Authorization", "Bearer k"}, "api.anthropic.com", 200, ""},
+		{anthropicHost, openaiHost, "POST", "/api/v1/embeddings", []string{"Authorization", "Bearer k"}, "api.openai.com", 200, ""},
+		{anthropicHost, openaiHost, "POST", "/proxy/x/completions", []string{"Authorization", "Bearer k"}, "api.openai.com", 200, ""},
+		{anthropicHost, openaiHost, "POST", "/api/paas/v4/images/generations", []string{"Authorization", "Bearer k"}, "api.openai.com", 200, ""},
+		{anthropicHost, openaiHost, "GET", "/v1beta/openai/models", []string{"Authorization", "Bearer k"}, "api.openai.com", 200, ""},
+		{anthropicHost, openaiHost, "POST", "/v1/threads/t/messages", []string{"Authorization", "Bearer k"}, "api.openai.com", 200, ""},
+		{anthropicHost, openaiHost, "GET", "/v1/chat/completions/c/messages", []string{"Authorization", "Bearer k"}, "api.openai.com", 200, ""},
 		{anthropicHost, compatible, "GET", "/api/tags", nil, "127.0.0.1:11434", 200, ""},
 		{anthropicHost, compatible, "POST", "/tokenize", nil, "127.0.0.1:11434", 200, ""},
 		// The headers say it.
@@ -183,7 +189,10 @@ func TestDestinations(t *testing.T) {
 		{anthropicHost, openaiHost, "GET", "/v1/something-new", []string{"Authorization", "Bearer k", "Openai-Beta", "new=v1"}, "api.openai.com", 200, ""},
 		{anthropicHost, "https://openrouter.ai/api/v1", "GET", "/v1/something-new", []string{"Authorization", "Bearer sk-or-v1-k"}, "openrouter.ai", 200, ""},
 		{anthropicHost, "https://openrouter.ai/api/v1", "GET", "/v1/something-new", []string{"Authorization", "Bearer gsk_k"}, none, 404, "put /anthropic or /openai before the path"},
+		{anthropicHost, openaiHost, "GET", "/api/v1/models", []string{"X-Api-Key", "sk-ant-k", "Anthropic-Version", "2023-06-01"}, "api.anthropic.com", 200, ""},
+		{anthropicHost, openaiHost, "GET", "/api/v1/models/a/b", []string{"Authorization", "Bearer k"}, "api.openai.com", 200, ""},
 		// The prefix says it.
+		{anthropicHost, openaiHost, "POST", "/openai/api/v1/something-new", []string{"Authorization", "Bearer k"}, "api.openai.com", 200, ""},
 		{anthropicHost, openaiHost, "GET", "/openai/v1/something-new", []string{"Authorization", "Bearer k"}, "api.openai.com", 200, ""},
 		{anthropicHost, openaiHost, "GET", "/anthropic/v1/models", []string{"Authorization", "Bearer k"}, "api.anthropic.com", 200, ""},
 		{anthropicHost, openaiHost, "GET", "/anthropic", []string{"Authorization", "Bearer k"}, "api.anthropic.com", 200, ""},
@@ -194,9 +203,9 @@ func TestDestinations(t *testing.T) {
 		// Nothing says it.
 		{anthropicHost, openaiHost, "POST", "/v1/something-new", []string{"Authorization", "Bearer k"}, none, 404, "put /anthropic or /openai before the path"},
 		{anthropicHost, openaiHost, "POST", "/v2/embed", []string{"Authorization", "Bearer k"}, none, 404, "put /anthropic or /openai before the path"},
-		{anthropicHost, openaiHost, "GET", "/backend-api/codex/models", []string{"Authorization", "Bearer k"}, none, 404, "put /anthropic or /openai before the path"},
+		{anthropicHost, openaiHost, "GET", "/backend-api/codex/something-new", []string{"Authorization", "Bearer k"}, none, 404, "put /anthropic or /openai before the path"},
 		{anthropicHost, openaiHost, "GET", "/", nil, none, 404, "put /anthropic or /openai before the path"},
-		{anthropicHost, openaiHost, "GET", "/openaix/v1/models", nil, none, 404, "put /anthropic or /openai before the path"},
+		{anthropicHost, openaiHost, "GET", "/openaix/v1/something-new", nil, none, 404, "put /anthropic or /openai before the path"},
 		// There is no provider of that API.
 		{anthropicHost, "", "POST", "/v1/chat/completions", []string{"Authorization", "Bearer k"}, none, 404, "set gateway.openai"},
 		{anthropicHost, "", "GET", "/openai/v1/models", []string{"Authorization", "Bearer k"}, none, 404, "set gateway.openai"},

@@ -127,7 +127,7 @@ func (g *Gateway) pageRoutes() {
 	g.mux.HandleFunc("GET /furl/assets/", g.asset)
 	g.mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
 		if g.o.Page == nil || hasCredential(r.Header) {
-			g.passThrough(w, r, "")
+			g.provider(w, r)
 			return
 		}
 		http.NotFound(w, r) // browsers request it unasked; the page names another icon

@@ -2,19 +2,13 @@ package gateway
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/upstream"
 )
 
 // passThrough forwards a request that furl does not decode, unchanged.
-func (g *Gateway) passThrough(w http.ResponseWriter, r *http.Request, prefix string) {
-	if prefix == "" && (r.URL.Path == "/furl" || strings.HasPrefix(r.URL.Path, "/furl/")) {
-		apiError(w, http.StatusNotFound, "unknown path of furl; the request was not sent to a provider")
-		return
-	}
-	to := g.destination(r)
+func (g *Gateway) passThrough(w http.ResponseWriter, r *http.Request, to *destination) {
 	rt := to.route
 	n, by := &statusWriter{ResponseWriter: w}, "furl"
 	defer func() { g.logDenied(r, n.status, by) }()
@@ -34,12 +28,9 @@ func (g *Gateway) passThrough(w http.ResponseWriter, r *http.Request, prefix str
 		g.refuse(n, rt, to.refusal)
 		return
 	}
-	u := *r.URL
-	u.Path = strings.TrimPrefix(u.Path, prefix)
-	u.RawPath = strings.TrimPrefix(u.RawPath, prefix)
 	body := g.newPacedBody(n, r)
 	out := *r
-	out.URL, out.Body = &u, body
+	out.Body = body
 	bytes = func() int64 { return body.n + n.written }
 	g.forward(n, &out, &forwarding{
 		transport:       rt.up,
@@ -55,19 +46,12 @@ func (g *Gateway) passThrough(w http.ResponseWriter, r *http.Request, prefix str
 	})
 }
 
-// refuseWebSocket returns the handler that refuses WebSocket upgrades on the
-// paths of models, with status 426. Codex then sends POST requests at once; on
-// any other status it keeps retrying.
-func (g *Gateway) refuseWebSocket(prefix string, rt *route) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-			g.passThrough(w, r, prefix)
-			return
-		}
-		n := &statusWriter{ResponseWriter: w}
-		if _, ok := g.authorizeRequest(n, r, rt); ok {
-			g.refuse(n, rt, &protocol.Refusal{Status: http.StatusUpgradeRequired, Message: "furl: WebSocket is not supported; send each request by POST"})
-		}
-		g.logDenied(r, n.status, "furl")
+// refuseWebSocket refuses a WebSocket upgrade on the path of a model, with status 426.
+// Codex then sends POST requests at once; on any other status it keeps retrying.
+func (g *Gateway) refuseWebSocket(w http.ResponseWriter, r *http.Request, rt *route) {
+	n := &statusWriter{ResponseWriter: w}
+	if _, ok := g.authorizeRequest(n, r, rt); ok {
+		g.refuse(n, rt, &protocol.Refusal{Status: http.StatusUpgradeRequired, Message: "furl: WebSocket is not supported; send each request by POST"})
 	}
+	g.logDenied(r, n.status, "furl")
 }

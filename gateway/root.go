@@ -13,7 +13,7 @@ func (g *Gateway) root(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !acceptsHTML(r) || hasCredential(r.Header) || g.checkHost(r) != nil {
-		g.passThrough(w, r, "")
+		g.provider(w, r)
 		return
 	}
 	scheme := "http"

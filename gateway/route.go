@@ -3,9 +3,9 @@ package gateway
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/access"
 	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
@@ -22,31 +22,10 @@ type route struct {
 	count bool
 }
 
-// prefixes are the path prefixes that select an API. Without one, the path itself
-// does; see destination.go.
-var prefixes = map[string]providerAPI{"": unknownAPI, "/anthropic": anthropicAPI, "/openai": openaiAPI}
-
 // routes registers all handlers.
 func (g *Gateway) routes() {
 	g.mux = http.NewServeMux()
-	messages, chat, responses := wire.For(furl.FormatAnthropic), wire.For(furl.FormatChat), wire.For(furl.FormatResponses)
-	for prefix, only := range prefixes {
-		if up := g.up.Anthropic; up != nil && only != openaiAPI {
-			g.handle(prefix, "/v1/messages", &route{codec: messages, up: up})
-			g.handle(prefix, "/v1/messages/count_tokens", &route{codec: messages, up: up, count: true})
-		}
-		if (g.up.OpenAI != nil || g.up.ChatGPT != nil) && only != anthropicAPI {
-			g.handle(prefix, "/v1/chat/completions", &route{codec: chat})
-			g.handle(prefix, "/deployments/{deployment}/chat/completions", &route{codec: chat})
-			g.handle(prefix, "/v1/responses", &route{codec: responses})
-			g.handle(prefix, "/v1/responses/compact", &route{codec: responses})
-		}
-		pass := func(w http.ResponseWriter, r *http.Request) { g.passThrough(w, r, prefix) }
-		if prefix != "" { // otherwise ServeMux would redirect to the path with a slash
-			g.mux.HandleFunc(prefix, pass)
-		}
-		g.mux.HandleFunc(prefix+"/", pass)
-	}
+	g.mux.HandleFunc("/", g.provider)
 	g.mux.HandleFunc("GET /{$}", g.root)
 	g.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	g.mux.HandleFunc("GET /readyz", g.ready)
@@ -55,42 +34,61 @@ func (g *Gateway) routes() {
 	g.pageRoutes()
 }
 
-// handle registers a path of a provider's API, also without the version or with
-// the version twice, as some clients' base URLs make it, and with a trailing
-// slash. Azure sends the version in a query parameter instead of the path. A route
-// without an upstream is one of OpenAI's APIs: the request's headers decide.
-func (g *Gateway) handle(prefix, path string, rt *route) {
-	path, versioned := strings.CutPrefix(path, "/v1")
-	h := func(w http.ResponseWriter, r *http.Request) {
-		rt := rt
-		if rt.up == nil {
-			up, refusal := g.up.openAI(r.Header)
-			if refusal != nil {
-				g.passThrough(w, r, prefix) // which refuses it
-				return
-			}
-			rt = &route{codec: rt.codec, up: up}
-		}
-		r.URL.Path = strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, prefix), "/")
-		r.URL.RawPath = ""
-		for strings.HasPrefix(r.URL.Path, "/v1/v1/") {
-			r.URL.Path = strings.TrimPrefix(r.URL.Path, "/v1")
-		}
-		if versioned && !strings.HasPrefix(r.URL.Path, "/v1/") && !r.URL.Query().Has("api-version") {
-			r.URL.Path = "/v1" + r.URL.Path
-		}
-		g.serveModel(w, r, rt)
+// provider serves a path of a provider's API. The end of the path shows a request to a
+// model, so that each base URL works; other requests are passed through.
+func (g *Gateway) provider(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/furl" || strings.HasPrefix(r.URL.Path, "/furl/") {
+		apiError(w, http.StatusNotFound, "unknown path of furl; the request was not sent to a provider")
+		return
 	}
-	versions := []string{""}
-	if versioned {
-		versions = []string{"/v1/v1", "/v1", ""}
+	to := g.destination(r)
+	out := *r
+	out.URL = to.url
+	switch model := to.model && to.refusal == nil; {
+	case model && r.Method == http.MethodPost:
+		g.serveModel(w, &out, to.route)
+	case model && r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+		g.refuseWebSocket(w, &out, to.route)
+	default:
+		g.passThrough(w, &out, &to)
 	}
-	for _, version := range versions {
-		at := prefix + version + path
-		g.mux.HandleFunc("POST "+at, h)
-		g.mux.HandleFunc("POST "+at+"/{$}", h)
-		g.mux.HandleFunc("GET "+at, g.refuseWebSocket(prefix, rt))
+}
+
+// providerURL returns the URL of a request as its provider gets it, before the base URL of
+// the provider is added. prefix is that of the path that named the provider, api the API of
+// a request to a model, else nil.
+//
+// The prefix is removed, except from the paths of Azure, which begin with /openai and have
+// the version in a parameter. If nothing but versions precedes the end of the path that
+// belongs to the API, the version is /v1. All other paths stay unchanged.
+func providerURL(u *url.URL, prefix string, api wire.API) *url.URL {
+	out := *u
+	azure := u.Query().Has("api-version")
+	if rest := strings.TrimPrefix(u.Path, prefix); prefix == "/openai" && (azure || strings.HasPrefix(rest, "/deployments/")) {
+		prefix = ""
 	}
+	out.Path, out.RawPath = strings.TrimPrefix(u.Path, prefix), strings.TrimPrefix(u.RawPath, prefix)
+	if !strings.HasPrefix(out.RawPath, "/") {
+		out.RawPath = "" // the slash after the prefix was escaped
+	}
+	if api == nil {
+		return &out
+	}
+	if out.RawPath == "" || strings.HasSuffix(out.RawPath, "/") { // else the slash is escaped
+		out.Path, out.RawPath = strings.TrimSuffix(out.Path, "/"), strings.TrimSuffix(out.RawPath, "/")
+	}
+	end := out.Path
+	for strings.HasPrefix(end, "/v1/") {
+		end = strings.TrimPrefix(end, "/v1")
+	}
+	if !slices.Contains([]string{api.Path(), api.CountPath(), api.CompactPath()}, end) {
+		return &out
+	}
+	if !azure || end != out.Path {
+		end = "/v1" + end
+	}
+	out.Path, out.RawPath = end, ""
+	return &out
 }
 
 // cleanPath returns the request with repeated slashes in its path merged into one.

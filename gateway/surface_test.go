@@ -81,6 +81,10 @@ func (g *Gateway) serves(endpoint string) bool {
 		r := httptest.NewRequest(method, "http://localhost/", nil)
 		r.URL.Path = path
 		switch _, pattern := g.mux.Handler(r); {
+		case pattern == "/":
+			if to := g.destination(r); to.model && method == http.MethodPost {
+				return true
+			}
 		case pattern == "/furl/", pattern == "GET /furl/assets/": // package internal/web has the paths below them
 			return true
 		case pattern != "" && !strings.HasSuffix(pattern, "/"):

@@ -67,8 +67,8 @@ type Client struct {
 }
 
 // New returns a Client for the provider at base, an http or https URL. Its path is
-// prepended to that of each request. If it has a version, as in
-// https://host/api/v1, that version replaces the request's: base URLs work with and
+// prepended to that of each request that does not begin with it. If it has a version, as
+// in https://host/api/v1, that version replaces the request's: base URLs work with and
 // without it.
 func New(base string, opts *Options) (*Client, error) {
 	u, err := url.Parse(base)
@@ -171,8 +171,10 @@ func (c *Client) target(u *url.URL) (*url.URL, error) {
 			return nil, ErrPath
 		}
 	}
-	path := u.EscapedPath()
-	if c.version {
+	path, base := u.EscapedPath(), strings.TrimSuffix(c.base.EscapedPath(), "/")
+	if base != "" && strings.HasPrefix(path+"/", base+"/") {
+		path = path[len(base):] // the client's base URL has the path of the provider's
+	} else if c.version {
 		if rest := versioned.FindStringIndex(path + "/"); rest != nil && rest[0] == 0 {
 			path = path[min(rest[1]-1, len(path)):]
 		}
@@ -180,7 +182,7 @@ func (c *Client) target(u *url.URL) (*url.URL, error) {
 	if !strings.HasPrefix(path, "/") && path != "" {
 		path = "/" + path
 	}
-	escaped := strings.TrimSuffix(c.base.EscapedPath(), "/") + path
+	escaped := base + path
 	decoded, err := url.PathUnescape(escaped)
 	if err != nil {
 		return nil, ErrPath

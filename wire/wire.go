@@ -215,21 +215,32 @@ func For(format furl.Format) API {
 	return nil
 }
 
-// ForPath returns the API of requests to a path, nil if no format uses the path.
-// count reports whether the requests count the tokens of a prompt. Requests for a
-// compaction are like others: they have the whole history, and a reply.
+// ForPath returns the API of requests to a path, nil if no format uses the path. The end of
+// the path decides, whatever precedes it: base URLs differ. So that no request escapes by
+// its spelling, upper case, repeated slashes and backslashes do not matter. count reports
+// whether the requests count the tokens of a prompt. Requests for a compaction are like
+// others: they have the whole history, and a reply.
 func ForPath(path string) (api API, count bool) {
-	path = strings.TrimSuffix(path, "/")
+	segments := strings.FieldsFunc(strings.ToLower(path), func(c rune) bool { return c == '/' || c == '\\' })
+	path = "/" + strings.Join(segments, "/")
+	ends := func(with string) bool {
+		before, ok := strings.CutSuffix(path, with)
+		return ok && with != "" && !hasOtherMessages(before)
+	}
 	for _, api := range all {
-		if strings.HasSuffix(path, api.Path()) {
+		switch {
+		case ends(api.Path()), ends(api.CompactPath()):
 			return api, false
-		}
-		if p := api.CompactPath(); p != "" && strings.HasSuffix(path, p) {
-			return api, false
-		}
-		if p := api.CountPath(); p != "" && strings.HasSuffix(path, p) {
+		case ends(api.CountPath()):
 			return api, true
 		}
 	}
 	return nil, false
+}
+
+// hasOtherMessages reports whether what follows a path is part of a stored object: OpenAI
+// has /threads/ID/messages and /chat/completions/ID/messages.
+// Source: https://platform.openai.com/docs/api-reference
+func hasOtherMessages(path string) bool {
+	return strings.Contains(path+"/", "/threads/") || strings.Contains(path+"/", "/chat/completions/")
 }

@@ -28,7 +28,12 @@ func TestFor(t *testing.T) {
 	if api, count := wire.ForPath("/v1/messages/count_tokens"); api == nil || api.Format() != furl.FormatAnthropic || !count {
 		t.Errorf("the path that counts tokens is %v, %v", api, count)
 	}
-	for _, path := range []string{"", "/", "/v1/models"} {
+	for _, path := range []string{"/API//v1/Chat/Completions//", `/x\chat\completions`} {
+		if api, _ := wire.ForPath(path); api == nil || api.Format() != furl.FormatChat {
+			t.Errorf("ForPath(%q) is %v", path, api)
+		}
+	}
+	for _, path := range []string{"", "/", "/v1/models", "/v1/threads/t/messages", "/v1/chat/completions/c/messages", "/v1/xmessages", "/v1/messages/batches"} {
 		if api, _ := wire.ForPath(path); api != nil {
 			t.Errorf("ForPath(%q) is %v", path, api)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -77,7 +78,7 @@ func (a *Sessions) Receive(ctx context.Context, r *Received, o BeginOptions) (x 
 	x.original, x.req, x.Body = req, req, req.Body
 	x.Took.Decode = time.Since(began)
 	if req.Ambiguous != "" {
-		a.Options().Logger.Warn("request sent unchanged and not recorded: a field is ambiguous", "path", r.Path, "field", req.Ambiguous)
+		a.Options().Logger.Warn("request sent unchanged and not recorded: a field is ambiguous", "path", upstream.Path(&url.URL{Path: r.Path}), "field", req.Ambiguous)
 		o.Peek = r.Count
 		return a.begin(ctx, x, &o)
 	}
@@ -160,7 +161,7 @@ func (x *Exchange) Request() *protocol.Request { return x.original }
 // compacts reports whether a request asks the provider for a compaction.
 func (r *Received) compacts(req *protocol.Request) bool {
 	path := r.API.CompactPath()
-	return path != "" && strings.HasSuffix(strings.TrimSuffix(r.Path, "/"), path) || r.API.AsksCompaction(req)
+	return path != "" && strings.HasSuffix(strings.ToLower(strings.TrimRight(r.Path, "/")), path) || r.API.AsksCompaction(req)
 }
 
 // deployment returns the model in a path of Azure: /deployments/MODEL/….
