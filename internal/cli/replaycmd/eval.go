@@ -33,20 +33,20 @@ const exitBudget = 3
 // evalFlags are the flags of furl eval.
 type evalFlags struct {
 	program                            cmdline.Program
-	policies, env                      []string
+	policies, env, sets                []string
 	runs                               int
 	seed                               uint64
 	budget, results, home, config      string
 	anthropic, openai, window, example string
 	simulate, smoke, report, keep      bool
-	each, json                         bool
+	each, json, list                   bool
 }
 
 // EvalCommand returns furl eval.
 func EvalCommand(p cmdline.Program) *cobra.Command {
 	f := evalFlags{program: p}
 	cmd := &cobra.Command{
-		Use:                   "eval TASKS [flags] -- COMMAND ARGUMENTS…",
+		Use:                   "eval [TASKS] [flags] -- COMMAND ARGUMENTS…",
 		DisableFlagsInUseLine: true,
 		Short:                 "Compare success rates of an agent under policies",
 		Long: `Runs the tasks of a folder through an agent, several times with each policy, and
@@ -61,12 +61,14 @@ gateway of its own. The copies keep runs apart. They are not a security sandbox:
 agent has all rights of your user.
 
 Each finished run is saved in the folder --results. The same command continues an
-evaluation that was interrupted. --smoke runs a small task set with a simulated
-provider, without a key.
+evaluation that was interrupted. --tasks names a built-in task set, go or python, in
+place of the folder; --list shows their tasks. --smoke runs a small task set with a
+simulated provider, without a key.
 
 Exit codes: 0 all runs are finished, whether solved or not, 1 failure, 2 usage error,
 3 stopped by the budget, 130 interrupted.`,
 		Example: `  furl eval --smoke
+  furl eval --tasks go --budget 20 -- claude -p {instruction}
   furl eval --example tasks                write an example task set
   furl eval tasks --budget 10 -- codex exec {instruction}
   furl eval tasks --policy none --policy rolling --runs 9 --budget 50 -- ./agent
@@ -96,11 +98,14 @@ Exit codes: 0 all runs are finished, whether solved or not, 1 failure, 2 usage e
 	fl.BoolVar(&f.simulate, "sim", false, "let a simulated provider reply, from the script of each task")
 	fl.BoolVar(&f.smoke, "smoke", false, "run the example task set with furl's own agent and --sim")
 	fl.StringVar(&f.example, "example", "", "write the example task set to this new `folder` and exit")
+	fl.StringArrayVar(&f.sets, "tasks", nil, "built-in task `set`, go or python, repeatable")
+	fl.BoolVar(&f.list, "list", false, "list the tasks of the built-in sets and exit")
 	fl.BoolVar(&f.report, "report", false, "print the report of --results and exit")
 	fl.BoolVar(&f.keep, "keep", false, "keep the copy of the repository of each run")
 	fl.BoolVar(&f.each, "each", false, "also print a table for each task")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	cmdline.Complete(cmd, "policy", p.PolicyNames)
+	cmdline.Complete(cmd, "tasks", func() []string { return eval.SetNames })
 	for _, name := range []string{"results", "home", "example"} {
 		_ = cmd.MarkFlagDirname(name)
 	}
@@ -117,24 +122,35 @@ func (f *evalFlags) checkArgs(cmd *cobra.Command, args []string) error {
 		tasks, command = args[:dash], args[dash:]
 	}
 	alone := ""
-	for name, set := range map[string]bool{"--smoke": f.smoke, "--report": f.report, "--example": f.example != ""} {
+	for name, set := range map[string]bool{"--smoke": f.smoke, "--report": f.report, "--list": f.list, "--example": f.example != ""} {
 		if set && alone != "" {
-			return cmdline.BadUsage("--smoke, --report and --example exclude each other")
+			return cmdline.BadUsage("--smoke, --report, --list and --example exclude each other")
 		}
 		if set {
 			alone = name
 		}
 	}
+	of := "tasks"
+	switch {
+	case alone != "" && len(f.sets) > 0:
+		return cmdline.BadUsage("%s excludes --tasks", alone)
+	case len(f.sets) > 0 && len(tasks) > 0:
+		return cmdline.BadUsage("furl eval: unexpected argument %q: --tasks takes the place of the folder; put the agent's command after \"--\"", cmdline.Printable(tasks[0]))
+	case len(f.sets) > 0:
+		of = "--tasks " + f.sets[0]
+	case len(tasks) == 1:
+		of = visible.QuoteArg(cmdline.Printable(tasks[0]))
+	}
 	switch {
 	case alone != "" && len(args) > 0:
 		return cmdline.BadUsage("furl eval %s: unexpected argument %q: it takes no tasks and no command", alone, cmdline.Printable(args[0]))
 	case alone != "":
-	case len(tasks) == 0:
-		return cmdline.BadUsage("furl eval requires a folder of tasks; furl eval --example FOLDER writes one, furl eval --smoke runs one without a key")
+	case len(tasks) == 0 && len(f.sets) == 0:
+		return cmdline.BadUsage("furl eval requires a folder of tasks or --tasks SET; furl eval --list shows the built-in sets, furl eval --example FOLDER writes a folder, furl eval --smoke runs one without a key")
 	case len(tasks) > 1:
 		return cmdline.BadUsage("furl eval: unexpected argument %q: put the agent's command after \"--\"", cmdline.Printable(tasks[1]))
 	case len(command) == 0:
-		return cmdline.BadUsage(`furl eval requires the agent's command after "--", such as furl eval %s --budget 10 -- claude -p {instruction}`, visible.QuoteArg(cmdline.Printable(tasks[0])))
+		return cmdline.BadUsage(`furl eval requires the agent's command after "--", such as furl eval %s --budget 10 -- claude -p {instruction}`, of)
 	case launch.IsGemini(command):
 		return launch.ErrGemini
 	}
@@ -144,6 +160,14 @@ func (f *evalFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	if f.window != "" {
 		if _, err := numbers.ParseTokens(f.window); err != nil {
 			return cmdline.BadUsage("--window %s: %w", f.window, err)
+		}
+	}
+	for i, name := range f.sets {
+		switch {
+		case !slices.Contains(eval.SetNames, name):
+			return cmdline.BadUsage("unknown task set %q: expected one of %s", cmdline.Printable(name), strings.Join(eval.SetNames, ", "))
+		case slices.Contains(f.sets[:i], name):
+			return cmdline.BadUsage("--tasks %s is given twice", name)
 		}
 	}
 	for i, name := range f.policies {
@@ -171,8 +195,12 @@ func (f *evalFlags) run(cmd *cobra.Command, args []string) error {
 		return f.writeExample(cmd)
 	case f.report:
 		return f.printSaved(cmd)
+	case f.list:
+		return f.printSets(cmd.OutOrStdout())
 	case f.smoke:
 		return f.runSmoke(cmd)
+	case len(f.sets) > 0:
+		return f.runSets(cmd, args)
 	}
 	return f.evaluate(cmd, args[0], args[cmd.ArgsLenAtDash():])
 }
@@ -236,6 +264,21 @@ func (f *evalFlags) runSmoke(cmd *cobra.Command) (err error) {
 		}
 	}
 	return nil
+}
+
+// runSets evaluates with the tasks of built-in sets.
+func (f *evalFlags) runSets(cmd *cobra.Command, command []string) (err error) {
+	temp, err := os.MkdirTemp("", "furl-tasks-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	for _, set := range f.sets {
+		if err := eval.WriteSet(temp, set); err != nil {
+			return err
+		}
+	}
+	return f.evaluate(cmd, temp, command)
 }
 
 // evaluate runs an evaluation and prints its report, also if the budget ends it.

@@ -155,6 +155,23 @@ func (f *evalFlags) print(w io.Writer, rep *eval.Report) error {
 	return nil
 }
 
+// printSets prints the tasks of the built-in sets.
+func (f *evalFlags) printSets(w io.Writer) error {
+	list, err := eval.List()
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return cmdline.PrintJSON(w, list)
+	}
+	t := cmdline.NewTable(w, cmdline.Text("set"), cmdline.Text("task"), cmdline.Number("files"), cmdline.Number("size"), cmdline.Text("what the agent does"))
+	for _, one := range list {
+		t.Add(one.Set, one.Name, numbers.Thousands(one.Files), fmt.Sprintf("%.0f kB", float64(one.Bytes)/1000), one.Title)
+	}
+	t.Print()
+	return nil
+}
+
 // commandLineOf writes a command as typed in a shell.
 func commandLineOf(args []string) string {
 	words := make([]string, len(args))
