@@ -3,7 +3,7 @@ package policy
 import (
 	"context"
 	"path"
-	"path/filepath"
+	"strings"
 
 	"github.com/furlhq/furl"
 )
@@ -71,8 +71,9 @@ func (s Settings) In(project string) Settings {
 }
 
 func (p *ProjectTools) has(folder string) bool {
-	for folder = filepath.ToSlash(folder); folder != "" && folder != "." && folder != "/"; folder = path.Dir(folder) {
-		if ok, _ := path.Match(filepath.ToSlash(p.Project), folder); ok {
+	slashes := strings.NewReplacer(`\`, "/") // as on Windows
+	for folder = slashes.Replace(folder); folder != "" && folder != "." && folder != "/"; folder = path.Dir(folder) {
+		if ok, _ := path.Match(slashes.Replace(p.Project), folder); ok {
 			return true
 		}
 	}
