@@ -170,7 +170,7 @@ func TestCompactionByTheProvider(t *testing.T) {
 // continues before it.
 func TestCompactionThatIsNotUsed(t *testing.T) {
 	_, url := provider(t, sim.Options{Window: 20_000, Player: reader(100)})
-	all := sessions(t, session.Options{Window: 20_000})
+	all := sessions(t, session.Options{Window: 20_000, Policy: "none"})
 	var ended *session.Exchange
 	tr := furlhttp.New(all, &furlhttp.Options{Ended: func(x *session.Exchange, _ []session.Reply) { ended = x }})
 	p := &program{t: t, f: families[2], client: &http.Client{Transport: tr}, url: url, store: "false"}
