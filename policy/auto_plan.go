@@ -44,6 +44,17 @@ const (
 	smallResult = 60
 )
 
+// roomToWait is the window from which the dial's patience holds, in tokens. In a smaller one
+// the window soon demands a reduction, and waiting leaves fewer requests for it to pay.
+const roomToWait = 100_000
+
+func (a *auto) patience(b *furl.Budget) float64 {
+	if b.Window > 0 && b.Window < roomToWait {
+		return min(1, a.dial.patience)
+	}
+	return a.dial.patience
+}
+
 // mustSave is how many times the cost of the rewrite a reduction must be expected to save: the
 // session may end before, and then it has cost more than nothing.
 const mustSave = 3
@@ -71,7 +82,7 @@ func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error)
 		rewrite, saved := e.edit(tail, freed)
 		worth = saved - rewrite
 		// A step alone is not folded: the one before it must be picked too.
-		if due := e.cold || regret >= e.patience()*a.dial.patience*rewrite && saved >= mustSave*rewrite; due && worth > gain && !c.lead {
+		if due := e.cold || regret >= e.patience()*a.patience(&b)*rewrite && saved >= mustSave*rewrite; due && worth > gain && !c.lead {
 			until, gain = len(found), worth
 		}
 	})
