@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -101,6 +102,9 @@ func (a *Agent) Play(_ context.Context, req *protocol.Request) (Reply, error) {
 	choice := choiceIn(req)
 	if results == 0 && (words != "" || !compacted) {
 		at.task = 0
+	}
+	if answer := a.structured(req, at.step, rng); answer != "" {
+		return Text(answer), nil
 	}
 	switch {
 	case known && len(tools) > 0 && (results == 0 && asksForSummary(words) || asksForSummary(wordsAtEnd(req)) || summaryInsteadOfTools(req)):
@@ -225,10 +229,13 @@ func positionByCount(req *protocol.Request) (p position, ok bool) {
 // summary written by the agent, if no call has its id.
 func positionInWords(req *protocol.Request) (position, bool) {
 	for i := len(req.Messages) - 1; i >= 0; i-- {
+		if p, ok := positionOfWords(saidFrom(req.Messages, i)); ok && req.Format == formatGemini {
+			return p, true
+		}
 		for j := range req.Messages[i].Blocks {
 			b := &req.Messages[i].Blocks[j]
 			text := b.Text
-			if req.Messages[i].Role == furl.RoleAssistant && b.Kind == furl.KindText {
+			if req.Messages[i].Role == furl.RoleAssistant && b.Kind == furl.KindText && req.Format != formatGemini {
 				if p, ok := positionOfWords(text); ok {
 					return p, true
 				}
@@ -245,6 +252,24 @@ func positionInWords(req *protocol.Request) (position, bool) {
 		}
 	}
 	return position{}, false
+}
+
+// saidFrom returns the text of an assistant message and of those that follow it directly:
+// chats in Gemini's format send the pieces of a streamed reply as they came. It is "" inside
+// such a row.
+func saidFrom(list []furl.Message, i int) string {
+	if i > 0 && list[i-1].Role == furl.RoleAssistant {
+		return ""
+	}
+	var said strings.Builder
+	for ; i < len(list) && list[i].Role == furl.RoleAssistant; i++ {
+		for j := range list[i].Blocks {
+			if b := &list[i].Blocks[j]; b.Kind == furl.KindText {
+				said.WriteString(b.Text)
+			}
+		}
+	}
+	return said.String()
 }
 
 // newestInput returns the input since the model's last message: the text, and
@@ -338,6 +363,25 @@ func summaryOf(req *protocol.Request) string {
 	return b.String()
 }
 
+// structured returns an answer in the JSON that a request in Gemini's format asks for, "" if it
+// asks for none. Gemini CLI asks so which model is to answer a prompt.
+func (a *Agent) structured(req *protocol.Request, step int, rng *rand.Rand) string {
+	if req.Format != formatGemini {
+		return ""
+	}
+	config := fieldOf(req.Body, "generationConfig")
+	raw := fieldOf(config, "responseJsonSchema")
+	if raw == nil {
+		raw = fieldOf(config, "responseSchema")
+	}
+	var s schema
+	if raw == nil || json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	m := maker{lines: a.opts.Lines, step: step, rng: rng}
+	return string(object(m.value("", &s, 0)))
+}
+
 // closing ends a task, or answers a text without one.
 func (a *Agent) closing(req *protocol.Request, at position, words string) string {
 	if at.step == 0 {
@@ -383,6 +427,9 @@ func firstLine(s string, most int) string {
 // choiceIn returns the tool choice of a request: its string, or the type of
 // its object; "" if it has none.
 func choiceIn(req *protocol.Request) string {
+	if req.Format == formatGemini {
+		return strings.ToLower(stringField(fieldOf(fieldOf(req.Body, "toolConfig"), "functionCallingConfig"), "mode"))
+	}
 	raw := rawjson.Field(req.Body, "tool_choice")
 	if len(raw) > 0 && raw[0] == '"' {
 		return strings.Trim(string(raw), `"`)

@@ -133,6 +133,7 @@ func readTool(b *furl.Block) (tool, bool) {
 		About      string          `json:"description"`
 		Schema     json.RawMessage `json:"input_schema"`
 		Parameters json.RawMessage `json:"parameters"`
+		JSONSchema json.RawMessage `json:"parametersJsonSchema"`
 		Function   struct {
 			Parameters json.RawMessage `json:"parameters"`
 		} `json:"function"`
@@ -146,7 +147,7 @@ func readTool(b *furl.Block) (tool, bool) {
 		return tool{name: b.ID, script: true}, strings.Contains(def.About, "tools.exec_command")
 	}
 	t := tool{name: b.ID}
-	for _, raw := range []json.RawMessage{def.Schema, def.Parameters, def.Function.Parameters} {
+	for _, raw := range []json.RawMessage{def.Schema, def.Parameters, def.JSONSchema, def.Function.Parameters} {
 		if raw != nil {
 			_ = json.Unmarshal(raw, &t.schema) // unsupported parts are ignored
 		}
@@ -193,7 +194,7 @@ func (m *maker) value(name string, s *schema, depth int) any {
 	case len(s.Type) == 0 && len(s.AnyOf) > 0:
 		return m.value(name, &s.AnyOf[0], depth+1)
 	}
-	typ := string(s.Type)
+	typ := strings.ToLower(string(s.Type)) // upper case in Gemini's own schemas
 	switch {
 	case strings.Contains(typ, "array"):
 		if hasAny(strings.ToLower(name), []string{"command", "cmd"}) {

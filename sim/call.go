@@ -29,7 +29,7 @@ func (s *Sim) newCall(w http.ResponseWriter, r *http.Request) *call {
 	c.entry = Entry{At: c.at, Method: r.Method, Path: r.URL.Path, Verdict: VerdictOK, Status: http.StatusOK}
 	if s.opts.KeepBodies {
 		c.entry.Header = r.Header.Clone()
-		for _, name := range []string{"Authorization", "X-Api-Key", "Cookie", "Proxy-Authorization"} {
+		for _, name := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Cookie", "Proxy-Authorization"} {
 			c.entry.Header.Del(name)
 		}
 	}
@@ -118,6 +118,9 @@ func (c *call) decode(body []byte) error {
 	if c.req, err = c.api.codec().DecodeRequest(body); err != nil {
 		return c.api.undecoded(err)
 	}
+	if c.route.model != "" {
+		c.req.Model, c.req.Stream = c.route.model, c.route.stream
+	}
 	c.entry.Model, c.entry.Stream, c.entry.Messages = clipped(c.req.Model), c.req.Stream, len(c.req.Messages)
 	model, ok := c.sim.opts.Models(c.req.Model)
 	if c.req.Model == "" || !ok {
@@ -140,7 +143,7 @@ var accountSeed = maphash.MakeSeed()
 func (c *call) account() uint64 {
 	var h maphash.Hash
 	h.SetSeed(accountSeed)
-	for _, s := range []string{c.r.Header.Get("Authorization"), c.r.Header.Get("X-Api-Key"), c.req.Model} {
+	for _, s := range []string{c.r.Header.Get("Authorization"), c.r.Header.Get("X-Api-Key"), c.r.Header.Get("X-Goog-Api-Key"), c.r.URL.Query().Get("key"), c.req.Model} {
 		h.WriteString(s)
 		h.WriteByte(0)
 	}

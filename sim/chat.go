@@ -14,7 +14,7 @@ import (
 // chat is OpenAI Chat Completions.
 type chat struct{ openAI }
 
-func (chat) codec() protocol.Codec { return openai.Chat }
+func (chat) codec() decoder { return openai.Chat }
 
 var chatFields = names(`messages model audio frequency_penalty function_call functions logit_bias logprobs
 	max_completion_tokens max_tokens metadata modalities moderation n parallel_tool_calls prediction presence_penalty

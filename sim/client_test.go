@@ -107,7 +107,11 @@ type dialect interface {
 func loop(t *testing.T, srv *httptest.Server, d dialect, model string, stream bool, list ...json.RawMessage) (text string, history []json.RawMessage) {
 	t.Helper()
 	for n := range 200 {
-		a := post(t, srv, d.path(), d.body(model, list, stream))
+		path := d.path()
+		if g, ok := d.(geminiDialect); ok {
+			path = g.method(model, stream)
+		}
+		a := post(t, srv, path, d.body(model, list, stream))
 		if a.status != http.StatusOK || a.err != nil {
 			t.Fatalf("request %d: status %d, %v: %s", n, a.status, a.err, a.body)
 		}
@@ -120,8 +124,11 @@ func loop(t *testing.T, srv *httptest.Server, d dialect, model string, stream bo
 		for i, id := range calls {
 			results = append(results, d.result(id, fmt.Sprintf("result %d of request %d: src/file-%d.go:%d says “grüße”\n%s", i, n, n, i, strings.Repeat("line of output\n", n))))
 		}
-		if _, ok := d.(anthropicDialect); ok {
+		switch d.(type) {
+		case anthropicDialect:
 			results = []json.RawMessage{joinResults(results)}
+		case geminiDialect:
+			results = []json.RawMessage{json.RawMessage(`{"role":"user","parts":` + listOf(results) + `}`)}
 		}
 		list = append(list, results...)
 	}

@@ -1,6 +1,6 @@
 // Package sim is a simulated provider without a model: a strict
-// implementation of Anthropic Messages, OpenAI Chat Completions and OpenAI
-// Responses as one [http.Handler]. An agent, or a program between an agent
+// implementation of Anthropic Messages, OpenAI Chat Completions, OpenAI
+// Responses and Gemini's generateContent as one [http.Handler]. An agent, or a program between an agent
 // and its provider, can be run against it without a key, a network or costs.
 // The sim refuses what a real provider would refuse.
 //

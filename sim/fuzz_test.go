@@ -16,7 +16,8 @@ import (
 // Every request gets an answer in the format of the API: JSON, or a stream of
 // JSON events.
 func FuzzHandler(f *testing.F) {
-	paths := []string{"/v1/messages", "/v1/messages/count_tokens", "/v1/chat/completions", "/v1/responses", "/v1/responses/input_tokens", "/v1/models/x", "/", "/v1/responses/compact"}
+	paths := []string{"/v1/messages", "/v1/messages/count_tokens", "/v1/chat/completions", "/v1/responses", "/v1/responses/input_tokens", "/v1/models/x", "/", "/v1/responses/compact",
+		"/v1beta/models/gemini-3.1-pro-preview:generateContent", "/v1/models/gemini-2.5-pro:streamGenerateContent", "/v1beta/models/gemini-3.1-pro-preview:streamGenerateContent?alt=sse", "/v1/publishers/google/models/gemini-2.5-pro:countTokens"}
 	call := `{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"f","input":{"a":[1]}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}`
 	seeds := []string{
 		anthropicDialect{extra: `,"thinking":{"type":"adaptive"}`}.body("claude-opus-5-5", toList(anthropicDialect{}.user("hi")), true),
@@ -26,6 +27,8 @@ func FuzzHandler(f *testing.F) {
 		responsesDialect{}.body("gpt-5.2", toList(responsesDialect{}.user("hi")), true),
 		`{"model":"gpt-5.2","input":"hi","previous_response_id":"x","stream":true}`,
 		`{"model":"gpt-5.2","input":[{"type":"item_reference","id":"x"},{"type":"reasoning","encrypted_content":"a"}]}`,
+		geminiDialect{}.body("", toList(geminiDialect{}.user("hi")), true),
+		`{"contents":[{"parts":{"text":"hi"}},{"role":"model","parts":[{"functionCall":{"name":"f","args":{"a":1}},"thoughtSignature":"skip_thought_signature_validator"}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"x"},"parts":[{"inlineData":{"data":"AA=="}}]}}]}],"generation_config":{"responseJsonSchema":{"type":"object"}}}`,
 		`[]`, `{`, `{"tools":[{"name":"f","input_schema":{"required":["a"],"properties":{"a":{"anyOf":[{"anyOf":[{}]}]}}}}]}`,
 	}
 	for i, body := range seeds {

@@ -16,7 +16,7 @@ import (
 // api is one of the providers' formats. Its methods have no state; the state
 // of a request is in the call.
 type api interface {
-	codec() protocol.Codec
+	codec() decoder
 	// authenticate refuses a request without credentials.
 	authenticate(r *http.Request) *protocol.Refusal
 	errorBody(r *protocol.Refusal, requestID string) []byte
@@ -47,6 +47,13 @@ type api interface {
 	// whole returns the non-streamed answer, events the same as a stream.
 	whole(c *call, a *answer) []byte
 	events(c *call, a *answer) []event
+}
+
+// decoder is what the sim needs of a protocol.Codec.
+type decoder interface {
+	Format() furl.Format
+	DecodeRequest(body []byte) (*protocol.Request, error)
+	Validate(req *protocol.Request, m furl.Model) error
 }
 
 // call is one request.
@@ -82,6 +89,9 @@ type answer struct {
 	StopSeq string
 	Usage   furl.Usage
 	Created int64
+	// Signature is that of the block with the index Signed, "" if there is none (Gemini).
+	Signature string
+	Signed    int
 }
 
 func (s *Sim) serve(w http.ResponseWriter, r *http.Request) {

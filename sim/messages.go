@@ -17,7 +17,7 @@ import (
 // messages is Anthropic Messages.
 type messages struct{}
 
-func (messages) codec() protocol.Codec { return anthropic.Codec }
+func (messages) codec() decoder { return anthropic.Codec }
 
 func (messages) authenticate(r *http.Request) *protocol.Refusal {
 	if r.Header.Get("x-api-key") != "" || strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {

@@ -15,7 +15,7 @@ func listModels(c *call) error {
 	first, last := "null", "null"
 	for _, e := range catalog.Default().Entries() {
 		m, ok := c.sim.opts.Models(e.Model.ID)
-		if !ok {
+		if _, google := c.api.(gemini); !ok || google && m.Provider != "google" {
 			continue
 		}
 		if len(list) > 0 {
@@ -26,7 +26,10 @@ func listModels(c *call) error {
 		last = string(str(e.Model.ID))
 		list = append(list, c.modelShape(e.Model.ID, &m)...)
 	}
-	if _, ok := c.api.(messages); ok {
+	switch c.api.(type) {
+	case gemini:
+		return c.send(fmt.Appendf(nil, `{"models":[%s]}`, list))
+	case messages:
 		return c.send(fmt.Appendf(nil, `{"data":[%s],"has_more":false,"first_id":%s,"last_id":%s}`, list, first, last))
 	}
 	return c.send(fmt.Appendf(nil, `{"object":"list","data":[%s]}`, list))
@@ -41,11 +44,14 @@ func (c *call) oneModel(id string) error {
 }
 
 func (c *call) modelShape(id string, m *furl.Model) []byte {
-	if _, ok := c.api.(messages); ok {
-		window := m.Window
-		if c.sim.opts.Window > 0 {
-			window = c.sim.opts.Window
-		}
+	window := m.Window
+	if c.sim.opts.Window > 0 {
+		window = c.sim.opts.Window
+	}
+	switch c.api.(type) {
+	case gemini:
+		return geminiModelShape(id, window, m)
+	case messages:
 		return fmt.Appendf(nil, `{"type":"model","id":%s,"display_name":%s,"created_at":"2026-01-01T00:00:00Z","max_input_tokens":%d,"max_tokens":%d,"capabilities":null,"lifecycle":"active","line":null,"deprecated_at":null,"retires_at":null}`,
 			str(id), str(id), window, m.MaxOutput)
 	}

@@ -160,6 +160,9 @@ func (r *played) addMessage(m *furl.Message) {
 		case furl.KindCall:
 			b.Text, b.ID, b.Name, b.Args = "", m.Blocks[i].ID, m.Blocks[i].Name, m.Blocks[i].Args
 			r.hasCalls = true
+			if b.ID != "" {
+				r.keys = append(r.keys, callKey(&b))
+			}
 		default:
 			continue
 		}
@@ -173,11 +176,16 @@ func wordsKey(kind, s string) uint64 {
 	return maphash.String(keySeed, kind+"\x00"+strings.TrimSpace(s))
 }
 
+// callKey identifies a call without an id, as Gemini's may be.
+func callKey(b *furl.Block) uint64 { return wordsKey("call of "+b.Name, string(compact(b.Args))) }
+
 // messageKeys identify an assistant message: by its calls, or otherwise by
 // its text.
 func messageKeys(m *furl.Message) (keys []uint64) {
 	for i := range m.Blocks {
 		switch b := &m.Blocks[i]; {
+		case b.Kind == furl.KindCall && b.ID == "":
+			keys = append(keys, callKey(b))
 		case b.Kind == furl.KindCall:
 			keys = append(keys, wordsKey("call", b.ID))
 		case b.Kind == furl.KindText && strings.TrimSpace(b.Text) != "":

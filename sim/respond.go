@@ -21,8 +21,12 @@ func (c *call) send(body []byte) error {
 // header sets the headers of every answer.
 func (c *call) header() {
 	h := c.w.Header()
-	if c.entry.API == furl.FormatAnthropic {
+	switch c.entry.API {
+	case furl.FormatAnthropic:
 		h.Set("request-id", c.id)
+		return
+	case formatGemini:
+		h.Set("server", "scaffolding on HTTPServer2")
 		return
 	}
 	h.Set("x-request-id", c.id)

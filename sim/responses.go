@@ -13,7 +13,7 @@ import (
 // responses is OpenAI Responses.
 type responses struct{ openAI }
 
-func (responses) codec() protocol.Codec { return openai.Responses }
+func (responses) codec() decoder { return openai.Responses }
 
 var responsesFields = names(`background client_metadata context_management conversation include input instructions max_output_tokens
 	max_tool_calls metadata model moderation parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options

@@ -16,6 +16,10 @@ type route struct {
 	raw func(c *call) error
 	// compact answers with a summary.
 	compact bool
+	// model is in the path, and so is whether the answer is streamed (Gemini). array: the
+	// stream is a JSON array instead of events.
+	model         string
+	stream, array bool
 	// open needs no credentials.
 	open    bool
 	missing bool
@@ -37,6 +41,9 @@ var routes = map[string]*route{
 func findRoute(r *http.Request) *route {
 	path := strings.TrimRight(r.URL.Path, "/")
 	if rt, ok := routes[path]; ok {
+		return rt
+	}
+	if rt := geminiRoute(r, path); rt != nil {
 		return rt
 	}
 	speaks := api(chat{})
@@ -63,15 +70,21 @@ func findRoute(r *http.Request) *route {
 }
 
 func (rt *route) missingType() string {
-	if _, ok := rt.api.(messages); ok {
+	switch rt.api.(type) {
+	case messages:
 		return "not_found_error"
+	case gemini:
+		return "NOT_FOUND"
 	}
 	return "invalid_request_error"
 }
 
 func (rt *route) missingText(r *http.Request) string {
-	if _, ok := rt.api.(messages); ok {
+	switch rt.api.(type) {
+	case messages:
 		return "Not found"
+	case gemini:
+		return "The requested URL was not found on this server."
 	}
 	return "Invalid URL (" + clipped(r.Method) + " " + clipped(r.URL.Path) + ")"
 }

@@ -17,6 +17,7 @@ type event struct {
 	ping bool // a ping of the provider
 }
 
+// bytes returns an event as it is sent.
 func (e *event) bytes() []byte {
 	var b []byte
 	if e.name != "" {
@@ -24,6 +25,22 @@ func (e *event) bytes() []byte {
 	}
 	b = append(append(b, "data: "...), e.data...)
 	return append(b, '\n', '\n')
+}
+
+// sent returns the n-th event of a stream of so many as it is sent: Gemini's streams may be an
+// array.
+func (c *call) sent(e *event, n, of int) []byte {
+	if !c.route.array {
+		return e.bytes()
+	}
+	b := []byte("[")
+	if n > 0 {
+		b = []byte("\n,\r\n")
+	}
+	if b = append(b, e.data...); n == of-1 {
+		b = append(b, "\n]"...)
+	}
+	return b
 }
 
 // stream sends the answer event by event, with the effects of the fault.
@@ -45,6 +62,9 @@ func (c *call) stream(a *answer) error {
 	c.header()
 	h := c.w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	if c.route.array {
+		h.Set("Content-Type", "application/json; charset=UTF-8")
+	}
 	h.Set("Cache-Control", "no-cache")
 	c.w.WriteHeader(http.StatusOK)
 	c.cacheStore()
@@ -58,14 +78,14 @@ func (c *call) stream(a *answer) error {
 			broken := c.api.streamError(c, sent)
 			c.entry.Verdict, c.entry.Error = VerdictCut, "an error event was sent on purpose"
 			c.finishing()
-			return c.put(f, broken.bytes())
+			return c.put(f, c.sent(&broken, i, i+1))
 		}
 		if i > 0 && c.sim.opts.Pace > 0 {
 			if err := c.sim.opts.Wait(c.r.Context(), c.sim.opts.Pace); err != nil {
 				return err
 			}
 		}
-		if f.Ping && i > 0 {
+		if f.Ping && i > 0 && !c.route.array {
 			if err := c.put(f, c.api.ping()); err != nil {
 				return err
 			}
@@ -73,7 +93,7 @@ func (c *call) stream(a *answer) error {
 		if i == len(events)-1 {
 			c.finishing()
 		}
-		if err := c.put(f, e.bytes()); err != nil {
+		if err := c.put(f, c.sent(e, i, len(events))); err != nil {
 			return err
 		}
 		if !e.ping {

@@ -37,17 +37,18 @@ func SimCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sim [-- COMMAND ARGUMENTS…]",
 		Short: "Run a simulated provider to test agents",
-		Long: `Simulates Anthropic Messages, OpenAI Chat Completions and OpenAI Responses without
-a model, a key or a network. It refuses the requests that the real provider would
-refuse, with the same status and error text. Tokens, the prompt cache and prices
-are simulated; at the end it prints the cost.
+		Long: `Simulates Anthropic Messages, OpenAI Chat Completions, OpenAI Responses and Gemini
+without a model, a key or a network. It refuses the requests that the real provider
+would refuse, with the same status and error text. Tokens, the prompt cache and
+prices are simulated; at the end it prints the cost.
 
 By default replies come from a built-in model that calls the offered tools, step
 after step, and then ends with a text. --play replies from a recorded session,
 --script from a file. --fault simulates failures.
 
 With a command after "--", it listens on a free port, runs the command with
-ANTHROPIC_BASE_URL, OPENAI_BASE_URL and keys set, and exits with its exit code.`,
+ANTHROPIC_BASE_URL, OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL and keys set, and exits
+with its exit code.`,
 		Example: `  furl sim                                          listen on ` + defaultSimListen + `
   furl sim --window 32k --steps 200                 a long task
   furl sim --model claude-opus-5-5 --fault "529 every=5"

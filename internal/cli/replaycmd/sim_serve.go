@@ -56,7 +56,7 @@ func (f *simFlags) serve(cmd *cobra.Command, args []string, s *sim.Sim) error {
 		ran = runAgainst(ctx, cmd, args, url)
 	} else {
 		fmt.Fprintf(cmd.ErrOrStderr(), "furl sim listens on %s; press Ctrl-C to stop it and print the totals\n", url)
-		fmt.Fprintf(cmd.ErrOrStderr(), "  ANTHROPIC_BASE_URL=%s OPENAI_BASE_URL=%s/v1, with any key\n", url, url)
+		fmt.Fprintf(cmd.ErrOrStderr(), "  ANTHROPIC_BASE_URL=%s OPENAI_BASE_URL=%s/v1 GOOGLE_GEMINI_BASE_URL=%s, with any key\n", url, url, url)
 		select {
 		case <-ctx.Done():
 		case err := <-served:
@@ -87,5 +87,6 @@ func runAgainst(ctx context.Context, cmd *cobra.Command, args []string, url stri
 	return cmdline.RunWith(context.WithoutCancel(ctx), cmd, args,
 		"ANTHROPIC_BASE_URL="+url, "ANTHROPIC_API_KEY=furl-sim", "ANTHROPIC_AUTH_TOKEN=",
 		"OPENAI_BASE_URL="+url+"/v1", "OPENAI_API_KEY=furl-sim",
+		"GOOGLE_GEMINI_BASE_URL="+url, "GOOGLE_VERTEX_BASE_URL="+url, "GEMINI_API_KEY=furl-sim",
 		"FURL_SIM_URL="+url)
 }
