@@ -144,8 +144,14 @@ func geminiBlock(part []byte, kind, at string) (b furl.Block, err error) {
 	return b, nil
 }
 
-// geminiResult returns the text of a response: its only string, or all of it as JSON.
+// geminiResult returns the text of a response: the output, as Gemini CLI and the AI SDK name it,
+// or its only string, or all of it as JSON.
 func geminiResult(response []byte) string {
+	for _, name := range []string{"output", "content"} {
+		if text, ok := rawjson.NewReader(rawjson.Field(response, name)).String(); ok {
+			return text
+		}
+	}
 	only, n := "", 0
 	r := rawjson.NewReader(response)
 	if r.Kind() != '{' {
