@@ -46,10 +46,15 @@ func (m *Message) Extend(chain Digest) Digest {
 func (m *Message) extend(chain Digest, own bool) Digest {
 	d := newDigester()
 	defer d.done()
-	for i := range m.Blocks {
+	for i := 0; i < len(m.Blocks); i++ {
 		b := &m.Blocks[i]
 		if b.Kind == KindThinking || b.Own && !own {
 			continue
+		}
+		if b.Kind == KindText && m.inPieces() {
+			if joined, last := m.joinedText(i, own); last > i {
+				b, i = &joined, last
+			}
 		}
 		if b.IsCompaction() {
 			chain = Digest{}
@@ -75,11 +80,11 @@ func (b *Block) canonical(d *digester, m *Message) {
 	case KindText:
 		d.field(b.Text)
 	case KindCall:
-		d.field(b.ID)
+		d.field(anchorOf(b, m))
 		d.field(b.Name)
 		d.bytes(d.json.canonical(b.Args))
 	case KindResult:
-		d.field(b.ID)
+		d.field(anchorOf(b, m))
 	case KindImage, KindDocument:
 		for i := range b.Media {
 			d.digest(b.Media[i].Digest)
@@ -214,10 +219,19 @@ func (m *Message) HasOwn() bool {
 const BetweenWords = "\n\n"
 
 // extend returns the chain of digests of the path continued by a message. It is
-// Message.Extend, except that in Chat Completions the text before and after a
+// Message.Extend, except that pieces of a reply are joined (ChainAt), and in Chat Completions the text before and after a
 // call that furl answered is one text.
 func (s *State) extend(m *Message) Digest {
 	n := len(s.msgs)
+	if m.inPieces() {
+		at := func(i int) *Message {
+			if i == n {
+				return m
+			}
+			return s.msgs[i]
+		}
+		return extendPieces(n, at, s.Chain)
+	}
 	first := m.firstWords()
 	if first < 0 || m.Format != FormatChat || n == 0 || !s.msgs[n-1].HasOwn() {
 		return m.Extend(s.Chain(n))

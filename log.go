@@ -45,6 +45,8 @@ func (l *Log) Append(after Seq, at time.Time, by Actor, body Body) (Record, erro
 		return Record{}, fmt.Errorf("append after %d, head is %d: %w", after, l.head, ErrConflict)
 	}
 	if m, ok := body.(*Message); ok {
+		m = l.state.withCallIDs(m, Seq(len(l.records)+1))
+		body = m
 		if err := l.state.mayFollow(m); err != nil {
 			return Record{}, fmt.Errorf("append after %d: %w", after, err)
 		}

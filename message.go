@@ -35,11 +35,12 @@ func (r Role) Known() bool {
 type Format string
 
 // The supported wire formats. One Message is one element of the request's
-// list: a message of Messages or Chat Completions, an item of Responses.
+// list: a message of Messages or Chat Completions, an item of Responses, a content of Gemini.
 const (
 	FormatAnthropic Format = "anthropic"        // Anthropic Messages
 	FormatChat      Format = "openai-chat"      // OpenAI Chat Completions
 	FormatResponses Format = "openai-responses" // OpenAI Responses
+	FormatGemini    Format = "gemini"           // generateContent of the Gemini API and Vertex AI
 )
 
 // Message is one message as it was on the wire, decoded beside its bytes.

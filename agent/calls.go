@@ -226,7 +226,7 @@ func (r *run) resultMessage(c Call, result tool.Result) (*furl.Message, error) {
 		r.mu.Lock()
 		api := r.provider.api
 		r.mu.Unlock()
-		return api.ResultMessage(c.ID, partsOf(result.Parts), result.Error)
+		return api.ResultMessage(furl.Block{ID: c.ID, Name: c.Name}, partsOf(result.Parts), result.Error)
 	}
 	text := result.Text()
 	if strings.TrimSpace(text) == "" {

@@ -167,7 +167,7 @@ func (r *run) askOptions(p *provider, notify func(protocol.Delta)) exchange.AskO
 
 // post sends the body of a request.
 func (p *provider) post(ctx context.Context, body []byte) (*http.Response, error) {
-	out, err := http.NewRequestWithContext(ctx, http.MethodPost, "/v1"+p.api.Path(), bytes.NewReader(body))
+	out, err := http.NewRequestWithContext(ctx, http.MethodPost, p.api.RequestPath(p.ID, true), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ var ErrBomb = exchange.ErrBomb
 // headers of the response say what furl changed; see HeaderTokensBefore and the
 // constants below it.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	api, count := APIOf(r)
+	api, at := APIOf(r)
 	switch {
 	case api == nil:
 		return t.o.Base.RoundTrip(withoutOwnHeaders(r))
@@ -143,7 +143,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.pass(withReader(r, body), &session.Exchange{Passed: session.PassedTooLarge})
 	}
 	x, err := t.exchanges.Receive(r.Context(), &exchange.Received{
-		API: api, Path: r.URL.Path, Count: count, Body: body, PassThreads: t.o.PassThreads, Hints: func(req *protocol.Request) protocol.Hints {
+		API: api, Endpoint: at, Path: r.URL.Path, Body: body, PassThreads: t.o.PassThreads, Hints: func(req *protocol.Request) protocol.Hints {
 			h := t.o.Hints(r, req)
 			h.Session = cmp.Or(h.Session, t.o.Session)
 			return h
@@ -161,13 +161,13 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.send(r, x)
 }
 
-// APIOf returns the API of a request to a model by the end of its path, nil if it is none.
-// count is set for a request that counts the tokens of a prompt.
-func APIOf(r *http.Request) (api wire.API, count bool) {
+// APIOf returns the API of a request to a model by the end of its path, nil if it is none,
+// and what its URL says.
+func APIOf(r *http.Request) (api wire.API, e protocol.Endpoint) {
 	if r.Method != http.MethodPost || r.Body == nil || r.Header.Get("Content-Encoding") != "" {
-		return nil, false
+		return nil, e
 	}
-	return wire.ForPath(r.URL.Path)
+	return wire.ForPath(r.URL.Path, r.URL.RawQuery)
 }
 
 // IsTrue reports whether a header of a request is set to true.

@@ -146,7 +146,7 @@ func (c *call) post(ctx context.Context, body []byte) (*http.Response, error) {
 	if err == nil {
 		c.readPlan(resp.Header)
 	}
-	if m := c.g.o.Models; m != nil && err == nil && resp.StatusCode < 300 && !c.rt.count && c.x != nil && c.x.Fit != nil {
+	if m := c.g.o.Models; m != nil && err == nil && resp.StatusCode < 300 && !c.rt.endpoint.Count && c.x != nil && c.x.Fit != nil {
 		m.Ask(c.rt.up, c.format, c.x.Fit.Model, out.Header)
 	}
 	return resp, err

@@ -50,8 +50,8 @@ func (g *Gateway) destination(r *http.Request) destination {
 	prefix, path := cutPrefix(r.URL.Path)
 	api := prefixes[prefix]
 	rt := &route{}
-	rt.codec, rt.count = wire.ForPath(path)
-	to := destination{route: rt, url: providerURL(r.URL, prefix, rt.codec), model: rt.codec != nil}
+	rt.codec, rt.endpoint = wire.ForPath(path, r.URL.RawQuery)
+	to := destination{route: rt, url: providerURL(r.URL, prefix, rt), model: rt.codec != nil && rt.codec.Format() != furl.FormatGemini}
 	if !to.model {
 		if f := foreignOf(path); f != nil {
 			rt.foreign, to.refusal = f, &f.refusal

@@ -238,7 +238,7 @@ func (g *Gateway) ping(ctx context.Context, p *pausedSession) {
 	k, at := g.keeper, g.wallClock()
 	var result pingResult
 	defer func() { k.pinged(p, at, result) }()
-	defer g.recoverAfter(p.rt.codec.Path())
+	defer g.recoverAfter(p.rt.codec.RequestPath("", false))
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	s, err := g.sessions.For(p.key.Tenant).Open(ctx, p.key.Session)

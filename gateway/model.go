@@ -68,7 +68,7 @@ func (g *Gateway) exchange(c *call, r *http.Request, sessions *session.Sessions)
 	}
 	begun := time.Since(c.start)
 	x, err := exchange.Of(sessions).Receive(ctx, &exchange.Received{
-		API: c.rt.codec, Path: r.URL.Path, Count: c.rt.count, Body: body, PassThreads: g.o.PassThreads,
+		API: c.rt.codec, Endpoint: c.rt.endpoint, Path: r.URL.Path, Body: body, PassThreads: g.o.PassThreads,
 		Hints:   func(req *protocol.Request) protocol.Hints { return furlhttp.HintsOf(r.Header.Get, req) },
 		Reserve: func(n int64, parts int) error { return g.reserveDecoded(ctx, n, parts) },
 	}, g.beginOptions(c, r))

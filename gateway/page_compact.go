@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/operation"
@@ -155,9 +156,10 @@ func (g *Gateway) keyedSummarizer(s *session.Session, model string) (*summarizer
 	for name, value := range api.Headers(g.o.Summaries.Key) {
 		header.Set(name, value)
 	}
+	path, _, _ := strings.Cut(api.RequestPath(model, false), "?")
 	return &summarizer{
 		g: g, rt: &route{codec: api, up: g.upstreamOf(meta.Format)}, session: s.Info().SessionKey, start: g.o.Now(),
-		url: &url.URL{Path: "/v1" + api.Path()}, header: header, requestModel: model,
+		url: &url.URL{Path: path}, header: header, requestModel: model,
 		of: summary.Conversation{
 			API: api, Name: meta.Model, Model: s.Model(meta.Model),
 			Other: &summary.Other{Name: model, Model: g.sessions.Model(model, meta.Format), API: api, Body: body},

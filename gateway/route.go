@@ -3,10 +3,10 @@ package gateway
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/furlhq/furl/internal/access"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
 )
@@ -17,9 +17,9 @@ type route struct {
 	up    *upstream.Client
 	// foreign is an API that furl does not support; codec and up are nil then.
 	foreign *foreignAPI
-	// count is set for requests that count the tokens of a prompt. They are
+	// endpoint is what the path says. Requests that count the tokens of a prompt are
 	// reduced like others and not recorded.
-	count bool
+	endpoint protocol.Endpoint
 }
 
 // routes registers all handlers.
@@ -55,13 +55,12 @@ func (g *Gateway) provider(w http.ResponseWriter, r *http.Request) {
 }
 
 // providerURL returns the URL of a request as its provider gets it, before the base URL of
-// the provider is added. prefix is that of the path that named the provider, api the API of
-// a request to a model, else nil.
+// the provider is added. prefix is that of the path that named the provider.
 //
 // The prefix is removed, except from the paths of Azure, which begin with /openai and have
 // the version in a parameter. If nothing but versions precedes the end of the path that
 // belongs to the API, the version is /v1. All other paths stay unchanged.
-func providerURL(u *url.URL, prefix string, api wire.API) *url.URL {
+func providerURL(u *url.URL, prefix string, rt *route) *url.URL {
 	out := *u
 	azure := u.Query().Has("api-version")
 	if rest := strings.TrimPrefix(u.Path, prefix); prefix == "/openai" && (azure || strings.HasPrefix(rest, "/deployments/")) {
@@ -71,7 +70,7 @@ func providerURL(u *url.URL, prefix string, api wire.API) *url.URL {
 	if !strings.HasPrefix(out.RawPath, "/") {
 		out.RawPath = "" // the slash after the prefix was escaped
 	}
-	if api == nil {
+	if rt.codec == nil {
 		return &out
 	}
 	if out.RawPath == "" || strings.HasSuffix(out.RawPath, "/") { // else the slash is escaped
@@ -81,7 +80,7 @@ func providerURL(u *url.URL, prefix string, api wire.API) *url.URL {
 	for strings.HasPrefix(end, "/v1/") {
 		end = strings.TrimPrefix(end, "/v1")
 	}
-	if !slices.Contains([]string{api.Path(), api.CountPath(), api.CompactPath()}, end) {
+	if e, ok := rt.codec.Endpoint(end, ""); !ok || e.Prefix != "" {
 		return &out
 	}
 	if !azure || end != out.Path {

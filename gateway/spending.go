@@ -91,8 +91,8 @@ func (g *Gateway) checkSpendingOf(ctx context.Context, s *session.Session) error
 // Exchange.Reads.
 func (c *call) checkSpending(ctx context.Context, reads bool) (limited bool, err error) {
 	t := tenantOf(c.g.admissionOf(c.r))
-	if _, limited = c.g.spendingLimits(t); !limited || c.rt.count || c.allowed {
-		return limited && !c.rt.count, nil
+	if _, limited = c.g.spendingLimits(t); !limited || c.rt.endpoint.Count || c.allowed {
+		return limited && !c.rt.endpoint.Count, nil
 	}
 	key, meta := furl.SessionKey{Tenant: t}, storage.Meta{}
 	if reads {
@@ -154,7 +154,7 @@ func (g *Gateway) spentAside(t furl.Tenant, hint, model string, r *protocol.Repl
 // limits in dollars or tokens.
 func (c *call) countUnrecorded(resp *http.Response) {
 	t := tenantOf(c.g.admissionOf(c.r))
-	if _, ok := c.g.spendingLimits(t); !ok || c.rt.count || resp.StatusCode >= 300 {
+	if _, ok := c.g.spendingLimits(t); !ok || c.rt.endpoint.Count || resp.StatusCode >= 300 {
 		return
 	}
 	b := &countedBody{ReadCloser: resp.Body, reply: wire.NewReplyReader(c.rt.codec, resp.StatusCode, resp.Header.Get("Content-Type"))}

@@ -52,7 +52,7 @@ func (t *requestSpan) start(g *Gateway, r *http.Request, rt *route) *http.Reques
 // operationName returns the operation name of a route. The conventions define none for
 // counting tokens.
 func operationName(rt *route) string {
-	if rt.count {
+	if rt.endpoint.Count {
 		return "count_tokens"
 	}
 	return "chat"

@@ -13,7 +13,8 @@ import (
 // Request is one decoded request to a model.
 type Request struct {
 	Format    furl.Format
-	Body      []byte // as it came in
+	Endpoint  Endpoint // what the path says; see Endpoint.Complete
+	Body      []byte   // as it came in
 	Model     string
 	MaxTokens int // requested output; 0: not given
 	Stream    bool
@@ -97,7 +98,7 @@ type Codec interface {
 	Format() furl.Format
 
 	// DecodeRequest decodes a request body, keeping every byte. The body must
-	// not be changed afterwards.
+	// not be changed afterwards. Endpoint.Complete adds what the path says.
 	DecodeRequest(body []byte) (*Request, error)
 
 	// DecodeMessage decodes and seals one element of the request's list. The

@@ -51,7 +51,7 @@ func (c *Client) codec() (wire.API, string) {
 	if api == nil {
 		api = wire.For(furl.FormatAnthropic)
 	}
-	return api, "/v1" + api.Path()
+	return api, api.RequestPath(c.Model, c.Stream)
 }
 
 // Say adds text of the user to the history.

@@ -283,22 +283,6 @@ func TestContinues(t *testing.T) {
 	}
 }
 
-// Only Messages has a path that counts tokens.
-func TestCountPath(t *testing.T) {
-	for format, want := range map[furl.Format]string{furl.FormatAnthropic: "/messages/count_tokens", furl.FormatChat: "", furl.FormatResponses: ""} {
-		api := wire.For(format)
-		if got := api.CountPath(); got != want {
-			t.Errorf("%s: %q", format, got)
-		}
-		if want == "" {
-			continue
-		}
-		if got, count := wire.ForPath("/v1" + want + "/"); got != api || !count {
-			t.Errorf("%s: %v, %v", format, got, count)
-		}
-	}
-}
-
 // A refusal at the end of a stream is decoded as one, wherever the stream was
 // cut off.
 func TestErrorEvent(t *testing.T) {

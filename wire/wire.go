@@ -5,7 +5,7 @@
 //	api := wire.For(req.Format)
 //	list, err := api.EncodeView(view)
 //
-// Each format has its own package (wire/anthropic, wire/openai), which
+// Each format has its own package (wire/anthropic, wire/openai, wire/gemini), which
 // imports the root package and no other format. CONTRIBUTING.md describes how
 // to add one.
 package wire
@@ -18,6 +18,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
+	"github.com/furlhq/furl/wire/gemini"
 	"github.com/furlhq/furl/wire/openai"
 )
 
@@ -29,16 +30,17 @@ type API interface {
 
 	// Provider returns the provider's name as in OpenTelemetry.
 	Provider() string
-	// Path returns the end of the path of requests.
-	Path() string
-	// CountPath returns the end of the path of requests that count the tokens
-	// of a prompt, "" if the provider has no such path.
-	CountPath() string
-	// CompactPath returns the end of the path of requests for a compaction: the provider
-	// replies with the messages that replace the history. It is "" if the provider has no
-	// such path.
-	CompactPath() string
-	// AsksCompaction reports whether a request to the other path asks for a compaction.
+	// Endpoint returns what the path and the query of a request say; ok is false if the
+	// path is not one of the API. The end of the path decides, in upper or lower case.
+	Endpoint(path, query string) (e protocol.Endpoint, ok bool)
+	// RequestPath returns the path of requests to a model at the provider, with a query if
+	// one is needed. The model matters only if the path has it.
+	RequestPath(model string, stream bool) string
+	// WithModel returns the path of a request to another model: path itself unless it has
+	// the model's name.
+	WithModel(path, model string) string
+	// AsksCompaction reports whether a request asks for a compaction, at another endpoint than
+	// the one for it.
 	AsksCompaction(req *protocol.Request) bool
 	// DecodeUsage decodes the usage object of a response, in the provider's form.
 	DecodeUsage(usage []byte) (furl.Usage, furl.Passes, furl.Terms, error)
@@ -103,6 +105,9 @@ func ModelQueries(format furl.Format, vendor, model string) []protocol.ModelQuer
 type tools interface {
 	// Tool defines a function as a request lists it. The schema is JSON.
 	Tool(name, description, schema string) []byte
+	// LastTool returns the offset in a request's field tools at which the definition of the
+	// last function ends; ok is false if there is none.
+	LastTool(tools []byte) (end int, ok bool)
 	// TakesTools reports whether furl can add tools to a request and answer
 	// their calls: the request asks for one reply, and the provider does not
 	// store the reply under an id from which the client could continue.
@@ -144,6 +149,9 @@ type questions interface {
 	// Question builds a request with a single question. It takes from the
 	// client's request the settings for whom and how to answer.
 	Question(client []byte, model, instructions, question string, maxTokens int) []byte
+	// AllowsPlainText reports whether the model may reply to a client's request with plain
+	// text: it forces no call and no other form of output.
+	AllowsPlainText(body []byte) bool
 	// Unforced changes a client's request so that an additional question at
 	// its end gets a text answer: it forbids calls, where that keeps the
 	// provider's cache, and removes the fields that constrain one answer.
@@ -182,8 +190,8 @@ type programs interface {
 	Headers(key string) map[string]string
 	// UserMessage returns a message of the user with texts, images and documents.
 	UserMessage(parts []protocol.Part) (*furl.Message, error)
-	// ResultMessage returns the result of a call.
-	ResultMessage(call string, parts []protocol.Part, failed bool) (*furl.Message, error)
+	// ResultMessage returns the result of a call. Of the call, the id and the name are used.
+	ResultMessage(call furl.Block, parts []protocol.Part, failed bool) (*furl.Message, error)
 	// Delta returns what an event of a stream adds to the text, the thinking or
 	// the calls of the reply; ok is false if it adds nothing.
 	Delta(event string, data []byte) (d protocol.Delta, ok bool)
@@ -203,7 +211,7 @@ type notices interface {
 }
 
 // all lists every format.
-var all = []API{anthropic.Codec, openai.Chat, openai.Responses}
+var all = []API{anthropic.Codec, openai.Chat, openai.Responses, gemini.Codec}
 
 // For returns the API of a wire format, nil if the format is unknown.
 func For(format furl.Format) API {
@@ -215,27 +223,19 @@ func For(format furl.Format) API {
 	return nil
 }
 
-// ForPath returns the API of requests to a path, nil if no format uses the path. The end of
-// the path decides, whatever precedes it: base URLs differ. So that no request escapes by
-// its spelling, upper case, repeated slashes and backslashes do not matter. count reports
-// whether the requests count the tokens of a prompt. Requests for a compaction are like
-// others: they have the whole history, and a reply.
-func ForPath(path string) (api API, count bool) {
-	segments := strings.FieldsFunc(strings.ToLower(path), func(c rune) bool { return c == '/' || c == '\\' })
+// ForPath returns the API of requests to a path, nil if no format uses the path, and what the
+// path and the query of the URL say. The end of the path decides, whatever precedes it: base URLs differ. So that no
+// request escapes by its spelling, upper case, repeated slashes and backslashes do not matter.
+// Requests for a compaction are like others: they have the whole history, and a reply.
+func ForPath(path, query string) (API, protocol.Endpoint) {
+	segments := strings.FieldsFunc(path, func(c rune) bool { return c == '/' || c == '\\' })
 	path = "/" + strings.Join(segments, "/")
-	ends := func(with string) bool {
-		before, ok := strings.CutSuffix(path, with)
-		return ok && with != "" && !hasOtherMessages(before)
-	}
 	for _, api := range all {
-		switch {
-		case ends(api.Path()), ends(api.CompactPath()):
-			return api, false
-		case ends(api.CountPath()):
-			return api, true
+		if e, ok := api.Endpoint(path, query); ok && !hasOtherMessages(strings.ToLower(e.Prefix)) {
+			return api, e
 		}
 	}
-	return nil, false
+	return nil, protocol.Endpoint{}
 }
 
 // hasOtherMessages reports whether what follows a path is part of a stored object: OpenAI

@@ -1,9 +1,11 @@
 package wire_test
 
 import (
+	"net/url"
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -14,28 +16,70 @@ func TestFor(t *testing.T) {
 		furl.FormatAnthropic: "/v1/messages",
 		furl.FormatChat:      "/openai/deployments/d/chat/completions/",
 		furl.FormatResponses: "/responses",
+		furl.FormatGemini:    "/v1beta/models/gemini-3-pro:streamGenerateContent",
 	} {
 		if api := wire.For(format); api == nil || api.Format() != format {
 			t.Errorf("For(%q) is %v", format, api)
 		}
-		if api, count := wire.ForPath(path); api == nil || api.Format() != format || count {
-			t.Errorf("ForPath(%q) is %v, %v, want %s", path, api, count, format)
+		if api, at := wire.ForPath(path, ""); api == nil || api.Format() != format || at.Count {
+			t.Errorf("ForPath(%q) is %v, %+v, want %s", path, api, at, format)
 		}
 	}
 	if api := wire.For("morse"); api != nil {
 		t.Errorf("For returned %v for an unknown format", api)
 	}
-	if api, count := wire.ForPath("/v1/messages/count_tokens"); api == nil || api.Format() != furl.FormatAnthropic || !count {
-		t.Errorf("the path that counts tokens is %v, %v", api, count)
+	if api, at := wire.ForPath("/v1/messages/count_tokens", ""); api == nil || api.Format() != furl.FormatAnthropic || !at.Count {
+		t.Errorf("the path that counts tokens is %v, %+v", api, at)
 	}
 	for _, path := range []string{"/API//v1/Chat/Completions//", `/x\chat\completions`} {
-		if api, _ := wire.ForPath(path); api == nil || api.Format() != furl.FormatChat {
+		if api, _ := wire.ForPath(path, ""); api == nil || api.Format() != furl.FormatChat {
 			t.Errorf("ForPath(%q) is %v", path, api)
 		}
 	}
-	for _, path := range []string{"", "/", "/v1/models", "/v1/threads/t/messages", "/v1/chat/completions/c/messages", "/v1/xmessages", "/v1/messages/batches"} {
-		if api, _ := wire.ForPath(path); api != nil {
+	for _, path := range []string{"", "/", "/v1/models", "/v1/threads/t/messages", "/v1/chat/completions/c/messages", "/v1/xmessages", "/v1/messages/batches",
+		"/v1beta/models/m:embedContent", "/v1beta/models/:generateContent", "/v1/projects/p/locations/l/publishers/anthropic/models/m:generateContent", "/v1beta/m:generateContent"} {
+		if api, _ := wire.ForPath(path, ""); api != nil {
 			t.Errorf("ForPath(%q) is %v", path, api)
+		}
+	}
+}
+
+// What the paths of Google say: the model, and how the reply comes.
+func TestEndpointOfPath(t *testing.T) {
+	for raw, want := range map[string]protocol.Endpoint{
+		"/v1beta/models/gemini-3-pro-preview:streamGenerateContent?alt=sse": {Model: "gemini-3-pro-preview", Stream: true, Prefix: "/v1beta"},
+		"/v1/models/M:streamGenerateContent?key=k":                          {Model: "M", Stream: true, List: true, Prefix: "/v1"},
+		"/v1beta//models/m:GenerateContent":                                 {Model: "m", Prefix: "/v1beta"},
+		"/v1beta/tunedModels/t:countTokens":                                 {Model: "tunedModels/t", Count: true, Prefix: "/v1beta"},
+		"/v1/publishers/google/models/m:generateContent":                    {Model: "m", Prefix: "/v1/publishers/google"},
+		"/v1beta1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent?alt=sse": {
+			Model: "m", Stream: true, Prefix: "/v1beta1/projects/p/locations/l/publishers/google"},
+		"/v1/projects/p/locations/l/endpoints/7:generateContent":       {Model: "endpoints/7", Prefix: "/v1/projects/p/locations/l"},
+		"/openai/deployments/gpt/chat/completions?api-version=2026-01": {Model: "gpt", Prefix: "/openai/deployments/gpt"},
+		"/v1/responses/compact": {Compact: true, Prefix: "/v1"},
+	} {
+		u, err := url.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		api, got := wire.ForPath(u.Path, u.RawQuery)
+		if api == nil || got != want {
+			t.Errorf("%s: %v, %+v, want %+v", raw, api, got, want)
+			continue
+		}
+		if api.Format() != furl.FormatGemini || got.Prefix != "/v1beta" {
+			continue
+		}
+		again, err := url.Parse(api.RequestPath(got.Model, got.Stream))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, at := wire.ForPath(again.Path, again.RawQuery); !got.Count && (at.Model != got.Model || at.Stream != got.Stream) {
+			t.Errorf("the path for %+v is %s", got, again)
+		}
+		other := api.WithModel(u.Path, "tunedModels/a b")
+		if _, at := wire.ForPath(other, ""); at.Prefix != got.Prefix || at.Count != got.Count || at.Stream != got.Stream {
+			t.Errorf("%s with another model is %s", u.Path, other)
 		}
 	}
 }

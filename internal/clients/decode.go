@@ -277,12 +277,11 @@ func (d *Decodes) Decode(key DecodeKey, codec protocol.Codec, body []byte, reser
 		m.Raw = body[e.start:e.end:e.end]
 		req.Messages, req.Offsets, req.Chains = append(req.Messages, m), append(req.Offsets, e.start), append(req.Chains, e.chain)
 	}
-	chain := b.elements[same-1].chain
 	for i := fresh.known; i < len(rest.Messages); i++ {
 		m, at := rest.Messages[i], rest.Offsets[i]+fresh.shift
 		m.Raw = body[at : at+len(m.Raw) : at+len(m.Raw)]
-		chain = m.Extend(chain)
-		req.Messages, req.Offsets, req.Chains = append(req.Messages, m), append(req.Offsets, at), append(req.Chains, chain)
+		req.Messages, req.Offsets = append(req.Messages, m), append(req.Offsets, at)
+		req.Chains = append(req.Chains, furl.ChainAt(req.Messages, req.Chains, len(req.Messages)-1))
 	}
 	d.add(key, &req, frame, b, same)
 	return &req, nil

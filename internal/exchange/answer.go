@@ -51,7 +51,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	last := x.rounds >= maxRounds
 	results := make([]furl.Block, len(calls))
 	for i, c := range calls {
-		results[i] = furl.Block{Kind: furl.KindResult, ID: c.ID, Own: true}
+		results[i] = furl.Block{Kind: furl.KindResult, ID: c.ID, Name: c.Name, Own: true}
 		text, err := "", recalltext.ErrTooMany
 		if x.rounds <= maxRounds && i < maxCalls {
 			text, err = recalltext.Answer(keep, x.Session, x.all.Options().Logger, c.Name, c.Args)

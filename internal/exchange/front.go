@@ -294,7 +294,7 @@ func (t *tx) complete(o *overlap, in *incoming, pl position) bool {
 			at--
 		}
 		if at < 0 || o.pairs[at].index != i {
-			chains[i] = msgs[i].Extend(chains[i-1])
+			chains[i] = furl.ChainAt(msgs, chains, i)
 		}
 	}
 	o.chains = chains

@@ -16,10 +16,8 @@ import (
 // chainsOf returns the chain of digests at the end of each message.
 func chainsOf(msgs []furl.Message) []furl.Digest {
 	chains := make([]furl.Digest, len(msgs))
-	var chain furl.Digest
 	for i := range msgs {
-		chain = msgs[i].Extend(chain)
-		chains[i] = chain
+		chains[i] = furl.ChainAt(msgs, chains, i)
 	}
 	return chains
 }

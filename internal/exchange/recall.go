@@ -72,8 +72,8 @@ func canAddTools(req *protocol.Request) bool {
 // follow the messages, the offset is relative to the end of the body, so 0 or
 // negative. It is then also valid for a body with changed messages.
 func lastTool(req *protocol.Request) (at int, ok bool) {
-	n := len(req.Messages)
-	if n == 0 || len(req.Offsets) != n {
+	n, api := len(req.Messages), wire.For(req.Format)
+	if n == 0 || len(req.Offsets) != n || api == nil {
 		return 0, false
 	}
 	messages := rawjson.Span{Start: req.Offsets[0], End: req.Offsets[n-1] + len(req.Messages[n-1].Raw)}
@@ -81,14 +81,8 @@ func lastTool(req *protocol.Request) (at int, ok bool) {
 		if name != "tools" {
 			return
 		}
-		at, ok = 0, false
-		r := rawjson.NewReader(value.Of(req.Body))
-		if r.Kind() != '[' {
-			return
-		}
-		for range r.Elements() {
-			at, ok = value.Start+r.Skip().End, true
-		}
+		at, ok = api.LastTool(value.Of(req.Body))
+		at += value.Start
 		if value.Start > messages.Start {
 			at -= len(req.Body)
 		}

@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net/url"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -23,12 +21,12 @@ import (
 // Received is a request of a client.
 type Received struct {
 	API wire.API
-	// Path is the path of its URL.
+	// Endpoint is what its URL says; see wire.ForPath. A request that counts the tokens of a
+	// prompt is reduced like other requests, but not recorded.
+	Endpoint protocol.Endpoint
+	// Path is the path of its URL, for the log.
 	Path string
-	// Count is set for a request that counts the tokens of a prompt. It is reduced like
-	// other requests, but not recorded.
-	Count bool
-	Body  []byte
+	Body []byte
 	// Hints returns the session hints of the decoded request.
 	Hints func(*protocol.Request) protocol.Hints
 	// PassThreads is furlhttp.Options.PassThreads.
@@ -66,41 +64,40 @@ func (a *Sessions) Receive(ctx context.Context, r *Received, o BeginOptions) (x 
 		x.Passed, x.Err = session.PassedUndecoded, err // the provider's error message is better
 		return x, nil
 	}
-	req.Model = cmp.Or(req.Model, deployment(r.Path))
-	model := req.Model
+	r.Endpoint.Complete(req)
 	x.original = req
 	req, o.Commands, err = a.CutCommands(req)
 	if refused, ok := errors.AsType[*protocol.Refusal](err); ok {
 		x.Passed = session.PassedCommand
 		return x.refuse(refused), nil
 	}
-	req.Model = model
+	r.Endpoint.Complete(req)
 	x.original, x.req, x.Body = req, req, req.Body
 	x.Took.Decode = time.Since(began)
 	if req.Ambiguous != "" {
 		a.Options().Logger.Warn("request sent unchanged and not recorded: a field is ambiguous", "path", upstream.Path(&url.URL{Path: r.Path}), "field", req.Ambiguous)
-		o.Peek = r.Count
+		o.Peek = r.Endpoint.Count
 		return a.begin(ctx, x, &o)
 	}
-	if th := r.API.Thread(req); th != nil && !r.PassThreads && !o.DryRun && !a.sessions.HidesNothing(model, req.Format) {
+	if th := r.API.Thread(req); th != nil && !r.PassThreads && !o.DryRun && !a.sessions.HidesNothing(req.Model, req.Format) {
 		x.Passed = session.PassedThread
 		return x.refuse(th.Refusal), nil
 	}
 	o.Hints = r.Hints(req)
-	if !r.Count && (isAuxiliary(req, o.Hints) || a.Quotes(req, o.Hints)) {
+	if !r.Endpoint.Count && (isAuxiliary(req, o.Hints) || a.Quotes(req, o.Hints)) {
 		x.Passed = session.PassedAuxiliary
 		return x, nil
 	}
-	if o.Commands.Found() && !r.Count {
+	if o.Commands.Found() && !r.Endpoint.Count {
 		if done, err := x.answerCommand(ctx, &o); done || err != nil {
 			return x, err
 		}
 	}
-	o.Peek, o.Compact = r.Count, r.compacts(req)
+	o.Peek, o.Compact = r.Endpoint.Count, r.compacts(req)
 	switch _, err = a.begin(ctx, x, &o); {
 	case err == nil:
 		return x, nil
-	case r.Count: // tokens can be counted without a session
+	case r.Endpoint.Count: // tokens can be counted without a session
 		x = a.received(r)
 		x.original, x.req, x.Body = req, req, req.Body
 		return x, nil
@@ -112,7 +109,7 @@ func (a *Sessions) Receive(ctx context.Context, r *Received, o BeginOptions) (x 
 
 // received returns the exchange of a request that is sent unchanged.
 func (a *Sessions) received(r *Received) *Exchange {
-	return &Exchange{Exchange: session.Exchange{Body: r.Body}, all: a, api: r.API, count: r.Count}
+	return &Exchange{Exchange: session.Exchange{Body: r.Body}, all: a, api: r.API, count: r.Endpoint.Count}
 }
 
 // recovered is deferred in Receive. After a panic the request is sent unchanged, as after
@@ -160,18 +157,7 @@ func (x *Exchange) Request() *protocol.Request { return x.original }
 
 // compacts reports whether a request asks the provider for a compaction.
 func (r *Received) compacts(req *protocol.Request) bool {
-	path := r.API.CompactPath()
-	return path != "" && strings.HasSuffix(strings.ToLower(strings.TrimRight(r.Path, "/")), path) || r.API.AsksCompaction(req)
-}
-
-// deployment returns the model in a path of Azure: /deployments/MODEL/….
-func deployment(path string) string {
-	_, rest, ok := strings.Cut(path, "/deployments/")
-	if !ok {
-		return ""
-	}
-	model, _, _ := strings.Cut(rest, "/")
-	return model
+	return r.Endpoint.Compact || r.API.AsksCompaction(req)
 }
 
 // isAuxiliary reports whether a request is auxiliary, such as one for a title: it has the

@@ -61,13 +61,9 @@ func (t *tx) matchReworded(in *incoming, pl position) bool {
 		return false // the usual case
 	}
 	chains := slices.Clone(in.chains)
-	var chain furl.Digest
-	if i > 0 {
-		chain = chains[i-1]
-	}
 	at, found := pl.lastMatched, false
 	for ; i < n; i++ {
-		next := msgs[i].Extend(chain)
+		next := furl.ChainAt(msgs, chains, i)
 		if seqs := t.Index().ByChain[next]; len(seqs) > 0 && !fingerprint.AddsNothing(&msgs[i]) {
 			at = onPath(t.Log().State(), seqs)
 		} else if !fingerprint.AddsNothing(&msgs[i]) && !next.IsZero() {
@@ -77,14 +73,13 @@ func (t *tx) matchReworded(in *incoming, pl position) bool {
 			}
 			at, next, found = seq, t.Log().At(seq).Chain, true
 		}
-		chain, chains[i] = next, next
+		chains[i] = next
 	}
 	if !found {
 		return false
 	}
 	for ; i < len(msgs); i++ {
-		chain = msgs[i].Extend(chain)
-		chains[i] = chain
+		chains[i] = furl.ChainAt(msgs, chains, i)
 	}
 	in.chains, in.reworded = chains, true
 	return true

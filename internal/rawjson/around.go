@@ -59,3 +59,16 @@ func Replaced(obj []byte, name string, value []byte) []byte {
 	}
 	return Splice(obj, SetField(obj, name, value))
 }
+
+// LastElement returns the offset at which the last element of a list ends; ok is false if
+// it is not a list, or has none.
+func LastElement(list []byte) (end int, ok bool) {
+	r := NewReader(list)
+	if r.Kind() != '[' {
+		return 0, false
+	}
+	for range r.Elements() {
+		end, ok = r.Skip().End, true
+	}
+	return end, ok && r.err == nil
+}

@@ -1,11 +1,9 @@
 package summary
 
 import (
-	"bytes"
 	"errors"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/price"
 )
@@ -49,7 +47,7 @@ func (c *Conversation) continuedRequest(r policy.SummaryRequest) ([]byte, error)
 		return nil, err
 	}
 	body := c.API.Unforced(c.Body)
-	if r.Lighter || len(req.Messages) == 0 || !allowsPlainText(body) {
+	if r.Lighter || len(req.Messages) == 0 || !c.API.AllowsPlainText(body) {
 		return nil, errCannotAppend
 	}
 	if role := req.Messages[len(req.Messages)-1].Role; role != furl.RoleUser && role != furl.RoleTool {
@@ -68,48 +66,6 @@ func (c *Conversation) continuedRequest(r policy.SummaryRequest) ([]byte, error)
 	}
 	return body, c.API.Validate(req, c.Model)
 }
-
-// allowsPlainText reports whether the model may reply to a request with plain
-// text: the request forces no tool call and no other output format.
-func allowsPlainText(body []byte) bool {
-	ok := true
-	r := rawjson.NewReader(body)
-	if r.Kind() != '{' {
-		return false
-	}
-	for key := range r.Fields() {
-		switch string(key) {
-		case "tool_choice":
-			switch toolChoice(r.Raw()) {
-			case "", "auto", "none", "allowed_tools":
-			default:
-				ok = false
-			}
-		case "response_format", "output_format":
-			if t := field(r.Raw(), "type"); t != "" && t != "text" {
-				ok = false
-			}
-		case "text", "output_config":
-			if t := field(rawjson.Field(r.Raw(), "format"), "type"); t != "" && t != "text" {
-				ok = false
-			}
-		case "modalities":
-			ok = ok && !bytes.Contains(r.Raw(), []byte("audio"))
-		}
-	}
-	return ok && r.End() == nil
-}
-
-// toolChoice returns a tool_choice that is a string, or the type of one that is an
-// object.
-func toolChoice(raw []byte) string {
-	if s := rawjson.Unquote(raw); s != "" {
-		return s
-	}
-	return field(raw, "type")
-}
-
-func field(obj []byte, name string) string { return rawjson.Unquote(rawjson.Field(obj, name)) }
 
 // cachedTokens estimates how many tokens of the prompt are in the provider's
 // cache, by the usage of the last request.

@@ -17,8 +17,23 @@ func (codec) DecodeUsage(usage []byte) (furl.Usage, furl.Passes, furl.Terms, err
 	return DecodeUsage(usage)
 }
 
-// Path implements wire.API.
-func (codec) Path() string { return "/messages" }
+// path is the end of the path of requests.
+const path = "/messages"
+
+// Endpoint implements wire.API.
+func (codec) Endpoint(of, _ string) (e protocol.Endpoint, ok bool) {
+	if e.Prefix, ok = protocol.CutEnd(of, path); ok {
+		return e, true
+	}
+	e.Prefix, e.Count = protocol.CutEnd(of, path+"/count_tokens")
+	return e, e.Count
+}
+
+// RequestPath implements wire.API.
+func (codec) RequestPath(string, bool) string { return "/v1" + path }
+
+// WithModel implements wire.API: the model is in the body.
+func (codec) WithModel(path, _ string) string { return path }
 
 // List implements wire.API.
 func (codec) List() string { return "messages" }
@@ -58,6 +73,9 @@ func (codec) Thread(req *protocol.Request) *protocol.Thread {
 func (codec) Tool(name, description, schema string) []byte {
 	return fmt.Appendf(nil, `{"name":%s,"description":%s,"input_schema":%s}`, quoteAny(name), quoteAny(description), schema)
 }
+
+// LastTool implements wire.API.
+func (codec) LastTool(tools []byte) (end int, ok bool) { return rawjson.LastElement(tools) }
 
 // TakesTools implements wire.API: a request of Messages has one reply, and
 // the provider does not store it unless it belongs to a thread.

@@ -5,13 +5,6 @@ import (
 	"github.com/furlhq/furl/protocol"
 )
 
-// CountPath implements wire.API.
-func (codec) CountPath() string { return "/messages/count_tokens" }
-
-// CompactPath implements wire.API: compactions are asked for by a field of ordinary
-// requests.
-func (codec) CompactPath() string { return "" }
-
 // AsksCompaction implements wire.API.
 func (codec) AsksCompaction(req *protocol.Request) bool {
 	return !isNull(rawjson.Field(req.Fields(), "compaction"))

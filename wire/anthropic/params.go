@@ -91,8 +91,8 @@ func (c codec) UserMessage(parts []protocol.Part) (*furl.Message, error) {
 }
 
 // ResultMessage implements wire.API.
-func (c codec) ResultMessage(call string, parts []protocol.Part, failed bool) (*furl.Message, error) {
-	b := furl.Block{ID: call, Error: failed}
+func (c codec) ResultMessage(call furl.Block, parts []protocol.Part, failed bool) (*furl.Message, error) {
+	b := furl.Block{ID: call.ID, Error: failed}
 	result := appendResult(nil, &b, contentOf(parts))
 	return c.DecodeMessage(append(append([]byte(`{"role":"user","content":[`), result...), "]}"...))
 }

@@ -59,6 +59,36 @@ func userMessage(words string) []byte {
 	return append(rawjson.AppendString([]byte(`{"role":"user","content":`), words), '}')
 }
 
+// AllowsPlainText implements wire.API.
+func (codec) AllowsPlainText(body []byte) bool {
+	ok := true
+	r := rawjson.NewReader(body)
+	if r.Kind() != '{' {
+		return false
+	}
+	for key := range r.Fields() {
+		switch string(key) {
+		case "tool_choice":
+			switch field(r.Raw(), "type") {
+			case "", "auto", "none":
+			default:
+				ok = false
+			}
+		case "output_format":
+			ok = ok && isText(r.Raw())
+		case "output_config":
+			ok = ok && isText(rawjson.Field(r.Raw(), "format"))
+		}
+	}
+	return ok && r.End() == nil
+}
+
+// isText reports whether an output format is missing or that of plain text.
+func isText(format []byte) bool {
+	t := field(format, "type")
+	return t == "" || t == "text"
+}
+
 // Unforced implements wire.API. Calls are not forbidden: a change of
 // tool_choice invalidates the provider's cache of the messages.
 func (codec) Unforced(body []byte) []byte {

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -33,11 +34,56 @@ func usageObject(usage []byte) (furl.Usage, furl.Passes, furl.Terms, error) {
 	return u, nil, furl.Terms{}, err
 }
 
-// Path implements wire.API.
-func (chat) Path() string { return "/chat/completions" }
+// The ends of paths.
+const (
+	chatPath      = "/chat/completions"
+	responsesPath = "/responses"
+)
 
-// Path implements wire.API.
-func (responses) Path() string { return "/responses" }
+// Endpoint implements wire.API. The provider has no path that counts tokens.
+func (chat) Endpoint(path, _ string) (e protocol.Endpoint, ok bool) {
+	e.Prefix, ok = protocol.CutEnd(path, chatPath)
+	e.Model = deployment(path)
+	return e, ok
+}
+
+// deployment returns the model in a path of Azure: /deployments/MODEL/….
+func deployment(path string) string {
+	_, rest, ok := strings.Cut(path, "/deployments/")
+	if !ok {
+		return ""
+	}
+	model, _, _ := strings.Cut(rest, "/")
+	return model
+}
+
+// Endpoint implements wire.API. The path that counts tokens is not supported.
+func (responses) Endpoint(path, _ string) (e protocol.Endpoint, ok bool) {
+	e.Model = deployment(path)
+	if e.Prefix, ok = protocol.CutEnd(path, responsesPath); ok {
+		return e, true
+	}
+	e.Prefix, e.Compact = protocol.CutEnd(path, responsesPath+"/compact")
+	return e, e.Compact
+}
+
+// RequestPath implements wire.API.
+func (chat) RequestPath(string, bool) string { return "/v1" + chatPath }
+
+// RequestPath implements wire.API.
+func (responses) RequestPath(string, bool) string { return "/v1" + responsesPath }
+
+// WithModel implements wire.API: the model is in the body.
+func (chat) WithModel(path, _ string) string { return path }
+
+// WithModel implements wire.API: the model is in the body.
+func (responses) WithModel(path, _ string) string { return path }
+
+// LastTool implements wire.API.
+func (chat) LastTool(tools []byte) (end int, ok bool) { return rawjson.LastElement(tools) }
+
+// LastTool implements wire.API.
+func (responses) LastTool(tools []byte) (end int, ok bool) { return rawjson.LastElement(tools) }
 
 // List implements wire.API.
 func (chat) List() string { return "messages" }

@@ -6,18 +6,6 @@ import (
 	"github.com/furlhq/furl/protocol"
 )
 
-// CountPath implements wire.API: Chat Completions has none.
-func (chat) CountPath() string { return "" }
-
-// CountPath implements wire.API. That of Responses is not supported.
-func (responses) CountPath() string { return "" }
-
-// CompactPath implements wire.API: Chat Completions has none.
-func (chat) CompactPath() string { return "" }
-
-// CompactPath implements wire.API.
-func (responses) CompactPath() string { return "/responses/compact" }
-
 // AsksCompaction implements wire.API.
 func (chat) AsksCompaction(*protocol.Request) bool { return false }
 

@@ -137,7 +137,7 @@ func (c chat) UserMessage(parts []protocol.Part) (*furl.Message, error) {
 
 // ResultMessage implements wire.API. Results of Chat Completions are texts, so
 // images and documents are only named.
-func (c chat) ResultMessage(call string, parts []protocol.Part, failed bool) (*furl.Message, error) {
+func (c chat) ResultMessage(call furl.Block, parts []protocol.Part, failed bool) (*furl.Message, error) {
 	var texts []string
 	for _, p := range parts {
 		if p.Type != "" {
@@ -149,7 +149,7 @@ func (c chat) ResultMessage(call string, parts []protocol.Part, failed bool) (*f
 		}
 		texts = append(texts, p.Text)
 	}
-	return c.NewMessage(furl.RoleTool, []furl.Block{{Kind: furl.KindResult, ID: call, Text: strings.Join(texts, "\n"), Error: failed}})
+	return c.NewMessage(furl.RoleTool, []furl.Block{{Kind: furl.KindResult, ID: call.ID, Text: strings.Join(texts, "\n"), Error: failed}})
 }
 
 // UserMessage implements wire.API.
@@ -159,8 +159,8 @@ func (c responses) UserMessage(parts []protocol.Part) (*furl.Message, error) {
 
 // ResultMessage implements wire.API. The format has no flag for failures; the text
 // has to say it.
-func (c responses) ResultMessage(call string, parts []protocol.Part, _ bool) (*furl.Message, error) {
-	return c.DecodeMessage(fmt.Appendf(nil, `{"type":"function_call_output","call_id":%s,"output":%s}`, quote(call), inputParts(parts)))
+func (c responses) ResultMessage(call furl.Block, parts []protocol.Part, _ bool) (*furl.Message, error) {
+	return c.DecodeMessage(fmt.Appendf(nil, `{"type":"function_call_output","call_id":%s,"output":%s}`, quote(call.ID), inputParts(parts)))
 }
 
 func inputParts(parts []protocol.Part) []byte {

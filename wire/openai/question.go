@@ -48,6 +48,52 @@ func userItem(words string) []byte {
 	return append(rawjson.AppendString([]byte(`{"type":"message","role":"user","content":[{"type":"input_text","text":`), words), `}]}`...)
 }
 
+// AllowsPlainText implements wire.API.
+func (chat) AllowsPlainText(body []byte) bool { return allowsPlainText(body) }
+
+// AllowsPlainText implements wire.API.
+func (responses) AllowsPlainText(body []byte) bool { return allowsPlainText(body) }
+
+func allowsPlainText(body []byte) bool {
+	ok := true
+	r := rawjson.NewReader(body)
+	if r.Kind() != '{' {
+		return false
+	}
+	for key := range r.Fields() {
+		switch string(key) {
+		case "tool_choice":
+			switch toolChoice(r.Raw()) {
+			case "", "auto", "none", "allowed_tools":
+			default:
+				ok = false
+			}
+		case "response_format":
+			ok = ok && isText(r.Raw())
+		case "text":
+			ok = ok && isText(rawjson.Field(r.Raw(), "format"))
+		case "modalities":
+			ok = ok && !bytes.Contains(r.Raw(), []byte("audio"))
+		}
+	}
+	return ok && r.End() == nil
+}
+
+// toolChoice returns a tool_choice that is a string, or the type of one that is an
+// object.
+func toolChoice(raw []byte) string {
+	if s := rawjson.Unquote(raw); s != "" {
+		return s
+	}
+	return rawjson.Unquote(rawjson.Field(raw, "type"))
+}
+
+// isText reports whether an output format is missing or that of plain text.
+func isText(format []byte) bool {
+	t := rawjson.Unquote(rawjson.Field(format, "type"))
+	return t == "" || t == "text"
+}
+
 // Unforced implements wire.API.
 func (chat) Unforced(body []byte) []byte {
 	return unforced(body, hasTools(body), "stop", "n", "prediction", "logprobs", "top_logprobs")

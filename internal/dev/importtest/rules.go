@@ -43,12 +43,13 @@ var rules = map[string]rule{
 	"storage":           {imports: []string{"."}, stdlibOnly: true, pure: true},
 	"protocol":          {imports: []string{"."}, stdlibOnly: true, pure: true},
 	"wire/anthropic":    {imports: []string{".", "protocol", "internal/rawjson", "internal/imagesize", "internal/sse"}, pure: true},
+	"wire/gemini":       {imports: []string{".", "protocol", "internal/rawjson", "internal/imagesize", "internal/sse"}, pure: true},
 	"wire/openai":       {imports: []string{".", "protocol", "internal/rawjson", "internal/imagesize", "internal/sse", "internal/lazyregexp"}, pure: true},
 	"transcript":        {imports: []string{".", "protocol", "storage", "record", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/readable", "internal/rebuild", "internal/lazyregexp"}, offline: true},
 
 	// The wire formats together, for all packages that handle any format:
 	// nothing above compares formats.
-	"wire": {imports: []string{".", "protocol", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/sse"}, pure: true},
+	"wire": {imports: []string{".", "protocol", "wire/anthropic", "wire/gemini", "wire/openai", "internal/rawjson", "internal/sse"}, pure: true},
 
 	// Stores implement the root's interfaces and do not import each other.
 	"inmem":    {imports: []string{".", "record", "storage"}, offline: true},

@@ -55,7 +55,7 @@ func readCaptured(name string) (list []captured, err error) {
 		c := captured{method: m[1], path: m[2], header: http.Header(header), body: bytes.TrimSpace(body)}
 		path, _, _ := strings.Cut(c.path, "?")
 		for _, format := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
-			if api := wire.For(format); strings.HasSuffix(path, api.Path()) {
+			if api := wire.For(format); strings.HasSuffix(path, strings.TrimPrefix(api.RequestPath("", false), "/v1")) {
 				c.req, _ = api.DecodeRequest(c.body) // nil if it is not in the format
 			}
 		}
