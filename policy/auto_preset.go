@@ -44,7 +44,7 @@ func (o Auto) build(name string, in *building) furl.Policy {
 		}
 	}
 	p.Stages = []Stage{
-		&Clip{MaxTokens: d.clip, Newest: true, Keep: keepFromClip},
+		&Clip{MaxTokens: d.clip, WindowShare: clipShare, Newest: true, Keep: keepFromClip},
 		&auto{dial: d, onlyResults: only, inputs: o.ShortenInputs && !only},
 		whenOver{over},
 	}
@@ -71,6 +71,10 @@ func splitResults(name string) (base string, only bool) {
 // provider's tokens. A longer result is clipped before it is first sent, which
 // costs nothing. The dial frugal clips earlier.
 const beyondUse = 10_000
+
+// clipShare is the most of the window that such a result may take. It holds below 200,000
+// tokens (60,000 with the dial frugal): there, what one result takes is gone for many others.
+const clipShare = 0.05
 
 // keepFromClip keeps results that were sent before, and reads of files.
 func keepFromClip(r *Result) bool {

@@ -193,8 +193,8 @@ func TestAutoAsked(t *testing.T) {
 	for window, required := range map[int]bool{100_000: false, 20_000: true} {
 		s := newSession(t)
 		s.say(furl.RoleUser, "go")
-		for range 10 {
-			s.call("list", `{}`, text(1800), false)
+		for range 13 {
+			s.call("list", `{}`, text(1400), false)
 		}
 		b := s.paid()
 		b.Window, b.Force = window, true

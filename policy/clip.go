@@ -22,6 +22,9 @@ type Clip struct {
 	// MaxTokens is the size, in the provider's tokens, above which a result is
 	// clipped. If zero, 2000.
 	MaxTokens int `json:"max_tokens,omitempty"`
+	// WindowShare lowers MaxTokens in a small window: to this share of the window, at
+	// least 1500. If zero, or if the window is unknown, it does not.
+	WindowShare float64 `json:"window_share,omitempty"`
 	// Newest clips results of the newest step too, before the model has
 	// seen them.
 	Newest bool `json:"newest,omitempty"`
@@ -29,7 +32,21 @@ type Clip struct {
 	Keep func(r *Result) bool `json:"-"`
 }
 
-func (c *Clip) validate() error { return validate(number("max_tokens", c.MaxTokens)) }
+// minClip is the size to which WindowShare lowers MaxTokens at most.
+const minClip = 1500
+
+func (c *Clip) validate() error {
+	return validate(number("max_tokens", c.MaxTokens), shareOption("window_share", c.WindowShare))
+}
+
+// limit is the size, in the provider's tokens, above which a result is clipped.
+func (c *Clip) limit(b furl.Budget) int {
+	most := cmp.Or(c.MaxTokens, 2000)
+	if c.WindowShare > 0 && b.Window > 0 {
+		most = min(most, max(minClip, part(b.Window, c.WindowShare)))
+	}
+	return most
+}
 
 // Name is "clip".
 func (c *Clip) Name() string { return stageClip }
@@ -41,7 +58,7 @@ func (c *Clip) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 
 // pick returns the results that are too long, oldest first.
 func (c *Clip) pick(v *furl.View, b furl.Budget) []Result {
-	most := unscaled(b, cmp.Or(c.MaxTokens, 2000))
+	most := unscaled(b, c.limit(b))
 	var picked []Result
 	eachResult(v, b, func(r *Result) bool {
 		sb := r.Block
@@ -60,7 +77,7 @@ func (c *Clip) pick(v *furl.View, b furl.Budget) []Result {
 
 // hide clips the picked results.
 func (c *Clip) hide(picked []Result, b furl.Budget) (*furl.Reduction, error) {
-	most := cmp.Or(c.MaxTokens, 2000)
+	most := c.limit(b)
 	red := &furl.Reduction{Stage: c.Name(), Reason: fmt.Sprintf("tool results of more than %d tokens", most)}
 	for i := range picked {
 		r := &picked[i]
