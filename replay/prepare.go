@@ -55,10 +55,11 @@ type session struct {
 
 	reportedPeak, estimatedPeak int
 
-	// tools counts the recorded tool definitions, never the size of those that were
-	// not called, in the provider's tokens.
-	tools ToolUse
-	never int
+	// tools are the tools with a recorded definition, toolTokens their size, and calls the
+	// number of calls by the name of the tool.
+	tools      []DefinedTool
+	toolTokens int
+	calls      map[string]int
 }
 
 // request is one recorded request and its reply.
@@ -111,11 +112,7 @@ func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session
 		}
 	}
 	w.finish()
-	var never token.Part
-	s.tools, never = countTools(rec, s.counter)
-	s.tools.Tokens = s.scaled(s.tools.Tokens)
-	s.never = s.sizes.Added(never)
-	s.tools.NeverCalledTokens = s.never
+	s.countTools(rec)
 	return s, nil
 }
 

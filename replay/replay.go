@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/transcript"
 )
@@ -87,6 +88,7 @@ func RunInputs(ctx context.Context, inputs iter.Seq[Input], opts Options) (*Repo
 	slices.Sort(models)
 	report.total()
 	report.Choose(Wish{})
+	report.ToolDiet = dietOf(report.Recordings)
 	report.addNotes(slices.Compact(models))
 	report.addKeepAliveNote(o.KeepAlive)
 	report.addHourNote()
@@ -163,9 +165,7 @@ func replayOne(ctx context.Context, rec *transcript.Recording, o *Options, files
 	out.Notes = append(slices.Clip(out.Notes), recordingNotes(sessions, o)...)
 	all := collect(none, o.Windows[0], runs[0][noneAt], runs[0][noneAt])
 	out.bill(rec, sessions, o, all.Total())
-	if out.Tools = toolUse(sessions, runs[0][noneAt]); out.Tools.note() != "" {
-		out.Notes = append(out.Notes, out.Tools.note())
-	}
+	out.useTools(sessions, runs[0][noneAt])
 	for w, window := range o.Windows {
 		for c, cand := range o.Candidates {
 			res := collect(cand.Name, window, runs[w][c], runs[w][noneAt])
@@ -223,12 +223,14 @@ func describe(rec *transcript.Recording, sessions []*session) *RecordingReport {
 		out.Requests += len(sessions[i].requests) - len(ts.Repeated)
 		out.Model = cmp.Or(out.Model, ts.Model)
 		out.Project = cmp.Or(out.Project, ts.Project, ts.Meta.Project)
+		out.client = cmp.Or(out.client, agents.Name(ts.Meta.Client))
 		for _, name := range unknown(sessions[i : i+1]) {
 			out.unknown = append(out.unknown, cmp.Or(name, "unnamed models"))
 		}
 		out.ReportedPeak = max(out.ReportedPeak, sessions[i].reportedPeak)
 		out.EstimatedPeak = max(out.EstimatedPeak, sessions[i].estimatedPeak)
 	}
+	out.client = cmp.Or(out.client, rec.Agent)
 	return out
 }
 

@@ -19,6 +19,8 @@ type Report struct {
 	Unknown []string `json:"unknown_files,omitempty"`
 	// Notes qualify the numbers: models without prices, assumptions.
 	Notes []string `json:"notes,omitempty"`
+	// ToolDiet says which tools were never called, and what they cost.
+	ToolDiet *ToolDiet `json:"tool_diet,omitempty"`
 	// Timing is set if Options.Timing is.
 	Timing *Timing `json:"timing,omitempty"`
 	// Wish has the limits of Recommended: the cheapest policy within them at the first
@@ -93,6 +95,12 @@ type RecordingReport struct {
 
 	unknown []string // models without an entry in the catalogue
 	pauses  int      // that entries of one hour outlive
+
+	// What ToolDiet needs: the agent, the calls by the name of the tool, and what the prompts of policy none
+	// cost, and of these the parts before the messages, in dollars.
+	client       string
+	calls        map[string]int
+	input, fixed float64
 }
 
 // Result is the outcome of one policy and window, for one recording or all.

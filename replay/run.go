@@ -39,7 +39,7 @@ type run struct {
 	hourCache  protocol.HourCache // the candidate's
 	// hadHourCache says that the last request asked for entries of one hour because of it.
 	hadHourCache bool
-	tools        float64 // what tool definitions cost that were never called
+	fixed        fixedCost
 
 	// The current request. The slices are reused.
 	list []rendered
@@ -99,7 +99,7 @@ func (r *run) play(ctx context.Context) error {
 
 // release frees everything except the results of the run.
 func (r *run) release() {
-	*r = run{out: r.out, each: r.each, summarized: r.summarized, tools: r.tools}
+	*r = run{out: r.out, each: r.each, summarized: r.summarized, fixed: r.fixed}
 }
 
 // ofFurl reports whether a record is a reduction or a restoration of furl, or of a person
@@ -203,9 +203,9 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 	if !q.again {
 		return r.send(ctx, rec, q)
 	}
-	out, tools, points := r.out, r.tools, len(r.trail.Points)
+	out, fixed, points := r.out, r.fixed, len(r.trail.Points)
 	err := r.send(ctx, rec, q)
-	r.out, r.tools, r.trail.Points = out, tools, r.trail.Points[:points]
+	r.out, r.fixed, r.trail.Points = out, fixed, r.trail.Points[:points]
 	if n := len(r.each); n > 0 {
 		r.each[n-1] = outcome{}
 	}
@@ -362,7 +362,7 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	cost := r.input(q, s)
 	o := outcome{bought: bought{cost.Input() + r.own.dollars + r.agent.dollars, size + r.own.tokens + r.agent.tokens}, priced: price.Known(prices), sendable: !over}
 	r.each = append(r.each, o)
-	r.tools += toolsCost(&q.model, s, min(r.s.never, q.fixed), q.at)
+	r.fixed.add(q, s, r.s.toolTokens)
 	out.Split.Own += r.own.dollars // also if the request does not fit
 	out.Split.Compactions += r.agent.dollars
 	r.own, r.agent = bought{}, bought{}

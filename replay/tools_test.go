@@ -43,7 +43,10 @@ func TestToolsNeverCalled(t *testing.T) {
 	if *u.Saved < 0.5 || *u.Saved > 0.7 { // nearly all of this prompt is tools
 		t.Errorf("saved %.3f", *u.Saved)
 	}
-	if notes := strings.Join(rep.Recordings[0].Notes, "\n"); !strings.Contains(notes, "2 of 3 tool definitions were never called") {
-		t.Errorf("notes: %s", notes)
+	if names := []string{u.Each[0].Name, u.Each[1].Name, u.Each[2].Name}; !slices.Equal(names, []string{"draw", "fly", "read"}) || u.Each[2].Calls != 1 || *u.Each[2].Cost <= 0 {
+		t.Errorf("each: %+v", u.Each)
+	}
+	if said := rep.ToolDiet.String(); !strings.Contains(said, "2 of 3 tools with a definition were never called: their definitions cost $0.0") {
+		t.Errorf("diet: %s", said)
 	}
 }

@@ -103,6 +103,9 @@ func newPage(rep *replay.Report) *page {
 	if plan := rep.PlanWords(); plan != "" {
 		p.Notes = append(p.Notes, clean(plan, 400))
 	}
+	if rep.ToolDiet != nil {
+		p.Notes = append(p.Notes, clean(rep.ToolDiet.String(), 400))
+	}
 	if rep.Tuning != nil {
 		p.Notes = append(p.Notes, clean(rep.Tuning.String(), 1000))
 	}

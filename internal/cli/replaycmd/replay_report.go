@@ -52,6 +52,7 @@ func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
 	left := printResults(w, rep.Totals, rep.Wish)
 	printLegend(w, rep, left, color)
 	printSkipped(w, rep, f.verbose)
+	printToolDiet(w, rep.ToolDiet)
 	if rep.Tuning != nil {
 		printTuning(w, rep.Tuning)
 	}

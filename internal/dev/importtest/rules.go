@@ -82,7 +82,7 @@ var rules = map[string]rule{
 	"furlhttp":             {imports: above("session", "internal/agents", "internal/exchange", "internal/rawjson")},
 	"gateway":              {imports: above("internal/billed", "internal/nextinput", "internal/clients", "session", "upstream", "furlhttp", "internal/access", "internal/admission", "internal/audit", "internal/agents", "internal/exchange", "internal/fit", "internal/keepalive", "internal/operation", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/quota", "internal/spending", "internal/summary", "internal/open")},
 	"agent":                {imports: above("session", "upstream", "tool", "internal/exchange", "internal/recalltext", "internal/summary", "internal/open")},
-	"replay":               {imports: above("session", "sim", "internal/billed", "internal/fidelity", "internal/keepalive", "internal/numbers", "internal/promptcache"), offline: true},
+	"replay":               {imports: above("session", "sim", "internal/agents", "internal/billed", "internal/fidelity", "internal/keepalive", "internal/numbers", "internal/promptcache", "internal/rebuild", "internal/toolscript"), offline: true},
 	"sim":                  {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
 	"furltest":             {imports: []string{".", "protocol", "record", "storage", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
 
