@@ -229,13 +229,13 @@ func positionByCount(req *protocol.Request) (p position, ok bool) {
 // summary written by the agent, if no call has its id.
 func positionInWords(req *protocol.Request) (position, bool) {
 	for i := len(req.Messages) - 1; i >= 0; i-- {
-		if p, ok := positionOfWords(saidFrom(req.Messages, i)); ok && req.Format == formatGemini {
+		if p, ok := positionOfWords(saidFrom(req.Messages, i)); ok && req.Format == furl.FormatGemini {
 			return p, true
 		}
 		for j := range req.Messages[i].Blocks {
 			b := &req.Messages[i].Blocks[j]
 			text := b.Text
-			if req.Messages[i].Role == furl.RoleAssistant && b.Kind == furl.KindText && req.Format != formatGemini {
+			if req.Messages[i].Role == furl.RoleAssistant && b.Kind == furl.KindText && req.Format != furl.FormatGemini {
 				if p, ok := positionOfWords(text); ok {
 					return p, true
 				}
@@ -366,7 +366,7 @@ func summaryOf(req *protocol.Request) string {
 // structured returns an answer in the JSON that a request in Gemini's format asks for, "" if it
 // asks for none. Gemini CLI asks so which model is to answer a prompt.
 func (a *Agent) structured(req *protocol.Request, step int, rng *rand.Rand) string {
-	if req.Format != formatGemini {
+	if req.Format != furl.FormatGemini {
 		return ""
 	}
 	config := fieldOf(req.Body, "generationConfig")
@@ -427,7 +427,7 @@ func firstLine(s string, most int) string {
 // choiceIn returns the tool choice of a request: its string, or the type of
 // its object; "" if it has none.
 func choiceIn(req *protocol.Request) string {
-	if req.Format == formatGemini {
+	if req.Format == furl.FormatGemini {
 		return strings.ToLower(stringField(fieldOf(fieldOf(req.Body, "toolConfig"), "functionCallingConfig"), "mode"))
 	}
 	raw := rawjson.Field(req.Body, "tool_choice")

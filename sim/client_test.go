@@ -40,9 +40,12 @@ type answered struct {
 }
 
 // post sends a body with the headers that every provider requires, and
-// further headers as name, value.
+// further headers as name, value. Without a path, it is the first line of the body.
 func post(t *testing.T, srv *httptest.Server, path, body string, headers ...string) answered {
 	t.Helper()
+	if path == "" {
+		path, body, _ = strings.Cut(body, "\n")
+	}
 	req, err := http.NewRequest(http.MethodPost, srv.URL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +95,7 @@ func events(t *testing.T, stream []byte) (names []string, data []json.RawMessage
 
 // dialect is how a client of one format writes requests and reads answers.
 type dialect interface {
+	// path is that of requests, "" if it is the first line of the body.
 	path() string
 	user(text string) json.RawMessage
 	result(id, text string) json.RawMessage
@@ -107,11 +111,7 @@ type dialect interface {
 func loop(t *testing.T, srv *httptest.Server, d dialect, model string, stream bool, list ...json.RawMessage) (text string, history []json.RawMessage) {
 	t.Helper()
 	for n := range 200 {
-		path := d.path()
-		if g, ok := d.(geminiDialect); ok {
-			path = g.method(model, stream)
-		}
-		a := post(t, srv, path, d.body(model, list, stream))
+		a := post(t, srv, d.path(), d.body(model, list, stream))
 		if a.status != http.StatusOK || a.err != nil {
 			t.Fatalf("request %d: status %d, %v: %s", n, a.status, a.err, a.body)
 		}
@@ -124,16 +124,25 @@ func loop(t *testing.T, srv *httptest.Server, d dialect, model string, stream bo
 		for i, id := range calls {
 			results = append(results, d.result(id, fmt.Sprintf("result %d of request %d: src/file-%d.go:%d says “grüße”\n%s", i, n, n, i, strings.Repeat("line of output\n", n))))
 		}
-		switch d.(type) {
-		case anthropicDialect:
-			results = []json.RawMessage{joinResults(results)}
-		case geminiDialect:
-			results = []json.RawMessage{json.RawMessage(`{"role":"user","parts":` + listOf(results) + `}`)}
-		}
-		list = append(list, results...)
+		list = append(list, joined(d, results)...)
 	}
 	t.Fatal("no end after 200 requests")
 	return "", nil
+}
+
+// joined returns the messages with results.
+func joined(d dialect, results []json.RawMessage) []json.RawMessage {
+	switch d.(type) {
+	case anthropicDialect:
+		return toList(joinResults(results))
+	case geminiDialect:
+		var parts []json.RawMessage
+		for _, r := range results {
+			parts = append(parts, bytes.TrimSuffix(bytes.TrimPrefix(r, []byte(`{"role":"user","parts":[`)), []byte("]}")))
+		}
+		return toList(json.RawMessage(`{"role":"user","parts":` + listOf(parts) + `}`))
+	}
+	return results
 }
 
 func joinResults(results []json.RawMessage) json.RawMessage {

@@ -27,7 +27,7 @@ func FuzzHandler(f *testing.F) {
 		responsesDialect{}.body("gpt-5.2", toList(responsesDialect{}.user("hi")), true),
 		`{"model":"gpt-5.2","input":"hi","previous_response_id":"x","stream":true}`,
 		`{"model":"gpt-5.2","input":[{"type":"item_reference","id":"x"},{"type":"reasoning","encrypted_content":"a"}]}`,
-		geminiDialect{}.body("", toList(geminiDialect{}.user("hi")), true),
+		strings.SplitN(geminiDialect{}.body("m", toList(geminiDialect{}.user("hi")), true), "\n", 2)[1],
 		`{"contents":[{"parts":{"text":"hi"}},{"role":"model","parts":[{"functionCall":{"name":"f","args":{"a":1}},"thoughtSignature":"skip_thought_signature_validator"}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"x"},"parts":[{"inlineData":{"data":"AA=="}}]}}]}],"generation_config":{"responseJsonSchema":{"type":"object"}}}`,
 		`[]`, `{`, `{"tools":[{"name":"f","input_schema":{"required":["a"],"properties":{"a":{"anyOf":[{"anyOf":[{}]}]}}}}]}`,
 	}

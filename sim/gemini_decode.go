@@ -11,13 +11,10 @@ import (
 	"github.com/furlhq/furl/protocol"
 )
 
-// formatGemini is the format of generateContent.
-const formatGemini furl.Format = "gemini"
-
 // geminiCodec decodes and checks requests.
 type geminiCodec struct{}
 
-func (geminiCodec) Format() furl.Format { return formatGemini }
+func (geminiCodec) Format() furl.Format { return furl.FormatGemini }
 
 // geminiKinds are the fields of a part of which one must be there, and no more.
 var geminiKinds = []string{"text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode",
@@ -31,7 +28,7 @@ func (geminiCodec) DecodeRequest(body []byte) (*protocol.Request, error) {
 	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
 		return nil, geminiRefused("Invalid JSON payload received. Unknown name \"\": Root element must be a message.", "")
 	}
-	req := &protocol.Request{Format: formatGemini, Body: body}
+	req := &protocol.Request{Format: furl.FormatGemini, Body: body}
 	if n, ok := rawjson.NewReader(fieldOf(fieldOf(body, "generationConfig"), "maxOutputTokens")).Int(); ok {
 		req.MaxTokens = n
 	}
@@ -59,7 +56,7 @@ func (geminiCodec) DecodeRequest(body []byte) (*protocol.Request, error) {
 
 // geminiMessage decodes a content.
 func geminiMessage(raw []byte, index int) (*furl.Message, error) {
-	m := &furl.Message{Role: furl.RoleUser, Format: formatGemini, Raw: raw}
+	m := &furl.Message{Role: furl.RoleUser, Format: furl.FormatGemini, Raw: raw}
 	switch role := stringField(raw, "role"); strings.ToLower(role) {
 	case "model":
 		m.Role = furl.RoleAssistant

@@ -33,11 +33,11 @@ func (geminiDialect) result(id, text string) json.RawMessage {
 	if id != "" {
 		id = `"id":` + quote(id) + `,`
 	}
-	return json.RawMessage(`{"functionResponse":{` + id + `"name":"read_file","response":{"output":` + quote(text) + `}}}`)
+	return json.RawMessage(`{"role":"user","parts":[{"functionResponse":{` + id + `"name":"read_file","response":{"output":` + quote(text) + `}}}]}`)
 }
 
-func (d geminiDialect) body(_ string, list []json.RawMessage, _ bool) string {
-	return fmt.Sprintf(`{"contents":%s,"systemInstruction":{"parts":[{"text":"You are a test."}],"role":"user"},"tools":[{"functionDeclarations":[{"name":"read_file","description":"Reads","parametersJsonSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}]}]%s}`,
+func (d geminiDialect) body(model string, list []json.RawMessage, stream bool) string {
+	return d.method(model, stream) + "\n" + fmt.Sprintf(`{"contents":%s,"systemInstruction":{"parts":[{"text":"You are a test."}],"role":"user"},"tools":[{"functionDeclarations":[{"name":"read_file","description":"Reads","parametersJsonSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}]}]%s}`,
 		listOf(list), d.extra)
 }
 

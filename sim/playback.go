@@ -324,6 +324,9 @@ func spokenIn(req *protocol.Request) (runs [][]uint64, asked []uint64) {
 		}
 		if inRun {
 			runs[len(runs)-1] = append(runs[len(runs)-1], keys...)
+			if said := saidFrom(req.Messages, i); said != "" && req.Format == furl.FormatGemini {
+				runs[len(runs)-1] = append(runs[len(runs)-1], wordsKey("said", said))
+			}
 		}
 	}
 	return runs, asked

@@ -52,10 +52,7 @@ func TestScript(t *testing.T) {
 				t.Errorf("title: %q", text)
 			}
 			results := []json.RawMessage{d.d.result(calls[0], "one"), d.d.result(calls[1], "two")}
-			if d.name == "anthropic" {
-				results = toList(joinResults(results))
-			}
-			list := append(append(toList(hi), back...), results...)
+			list := append(append(toList(hi), back...), joined(d.d, results)...)
 			for range 2 {
 				if a := ask(list...); a.status != 529 {
 					t.Errorf("trouble: status %d", a.status)
@@ -177,8 +174,8 @@ func (c *client) say(m *furl.Message) {
 			}
 		}
 	}
-	if _, ok := c.d.(anthropicDialect); ok && results != nil {
-		results = toList(joinResults(results))
+	if results != nil {
+		results = joined(c.d, results)
 	}
 	c.list = append(c.list, results...)
 }

@@ -25,7 +25,7 @@ func (c *call) header() {
 	case furl.FormatAnthropic:
 		h.Set("request-id", c.id)
 		return
-	case formatGemini:
+	case furl.FormatGemini:
 		h.Set("server", "scaffolding on HTTPServer2")
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,6 +26,8 @@ func withoutText(t *testing.T, back []json.RawMessage) (out []json.RawMessage) {
 		}
 		if m["tool_calls"] != nil {
 			m["content"] = nil
+		} else if list, ok := m["parts"].([]any); ok {
+			m["parts"] = slices.DeleteFunc(list, func(p any) bool { return p.(map[string]any)["functionCall"] == nil })
 		} else if list, ok := m["content"].([]any); ok {
 			var calls []any
 			for _, b := range list {
