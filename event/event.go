@@ -102,6 +102,14 @@ type OverflowRecovered struct {
 // prompt was sent again without thinking.
 type ThinkingRecovered struct{}
 
+// EditRepaired tells that an edit failed because the model did not see the text of the file,
+// and that this text is shown again. Files are the names, separated by commas, and Tokens what
+// that added to the prompt.
+type EditRepaired struct {
+	Files  string `json:"files"`
+	Tokens int    `json:"tokens"`
+}
+
 // Name is "sliding_window_truncation".
 func (Truncated) Name() string { return "sliding_window_truncation" }
 
@@ -135,6 +143,9 @@ func (OverflowRecovered) Name() string { return "overflow_recovered" }
 // Name is "thinking_recovered".
 func (ThinkingRecovered) Name() string { return "thinking_recovered" }
 
+// Name is "edit_repaired".
+func (EditRepaired) Name() string { return "edit_repaired" }
+
 // Name is "warning".
 func (Warning) Name() string { return "warning" }
 
@@ -149,6 +160,7 @@ func (Restored) event()          {}
 func (Rewound) event()           {}
 func (OverflowRecovered) event() {}
 func (ThinkingRecovered) event() {}
+func (EditRepaired) event()      {}
 func (Warning) event()           {}
 
 // Stamp is a time as readers and marks show it: RFC 3339 in UTC, or "unknown"

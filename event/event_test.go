@@ -38,6 +38,7 @@ func TestEvents(t *testing.T) {
 		{"event rewound", event.Rewound{To: 3, Branch: 9}, `{"to":3,"branch":9}`},
 		{"event overflow_recovered", event.OverflowRecovered{Reported: 1200, Limit: 1000}, `{"reported":1200,"limit":1000}`},
 		{"event thinking_recovered", event.ThinkingRecovered{}, `{}`},
+		{"event edit_repaired", event.EditRepaired{Files: "a.go", Tokens: 50}, `{"files":"a.go","tokens":50}`},
 		{"event warning", event.Warning{Code: "no_recall", Text: "t"}, `{"code":"no_recall","text":"t"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -25,6 +25,10 @@ const StageDryRun = "dry-run"
 // furl gave cache entries of one hour.
 const StageHourCache = "cache-1h"
 
+// StageRepair is the stage of a plan step for a repair: Skipped has the files in which an edit
+// failed, separated by commas, and After is Before with their text shown again.
+const StageRepair = "repair"
+
 // StageExtract is the stage of reductions that replace messages by an extract.
 const StageExtract = "extract"
 
@@ -52,6 +56,8 @@ func Of(s *furl.State, r furl.Record, limit int) []Event {
 				events = append(events, Warning{Code: code, Text: step.Skipped})
 			case step.Stage == StageOverflow:
 				events = append(events, OverflowRecovered{Reported: step.Before, Limit: step.After})
+			case step.Stage == StageRepair:
+				events = append(events, EditRepaired{Files: step.Skipped, Tokens: step.After - step.Before})
 			case step.Stage == furl.StageRefusedThinking:
 				events = append(events, ThinkingRecovered{})
 			case step.Skipped != "" && step.Stage != StageHourCache:

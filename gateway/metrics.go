@@ -27,20 +27,21 @@ type metrics struct {
 	clients *prometheus.CounterVec // client, result
 	limited *prometheus.CounterVec // limit
 
-	requests                                             *prometheus.CounterVec // format, model, status
-	unaudited                                            prometheus.Counter
-	bypassed, dryRuns, hourCache, auxiliary, undecoded   prometheus.Counter
-	refused, failed, cut, unread, unrecorded             prometheus.Counter
-	recovered, thinking, beyondWindow, refetches, panics prometheus.Counter
-	recalls                                              prometheus.Counter
-	reductions, hidden                                   *prometheus.CounterVec   // stage
-	tokens                                               *prometheus.CounterVec   // model, kind
-	cost, costWithout, saved                             *prometheus.CounterVec   // model
-	spent                                                *prometheus.CounterVec   // on
-	breaks                                               *prometheus.CounterVec   // cause
-	stageTime                                            *prometheus.HistogramVec // stage
-	firstByte                                            *prometheus.HistogramVec // format
-	requestTime                                          *prometheus.HistogramVec // format
+	requests                                                      *prometheus.CounterVec // format, model, status
+	unaudited                                                     prometheus.Counter
+	bypassed, dryRuns, hourCache, auxiliary, undecoded            prometheus.Counter
+	refused, failed, cut, unread, unrecorded                      prometheus.Counter
+	repairs, recovered, thinking, beyondWindow, refetches, panics prometheus.Counter
+	recalls                                                       prometheus.Counter
+	repairTokens                                                  *prometheus.CounterVec   // kind
+	reductions, hidden                                            *prometheus.CounterVec   // stage
+	tokens                                                        *prometheus.CounterVec   // model, kind
+	cost, costWithout, saved                                      *prometheus.CounterVec   // model
+	spent                                                         *prometheus.CounterVec   // on
+	breaks                                                        *prometheus.CounterVec   // cause
+	stageTime                                                     *prometheus.HistogramVec // stage
+	firstByte                                                     *prometheus.HistogramVec // format
+	requestTime                                                   *prometheus.HistogramVec // format
 }
 
 // Histogram buckets in seconds. furl's part takes milliseconds, a provider's
@@ -94,6 +95,8 @@ func newMetrics(g *Gateway) *metrics {
 	m.spent = counters("furl_cost_spent_dollars_total", "Estimated cost of reductions in US dollars: rewriting the prompt cache, summaries, and keeping the prompt cache alive.", "on")
 	m.beyondWindow = counter("furl_requests_beyond_window_total", "Requests that would not have fit the context window without reductions and compactions.")
 	m.breaks = counters("furl_cache_breaks_total", "Requests that could not use the prompt cache of the previous request, by cause.", "cause")
+	m.repairs = counter("furl_edits_repaired_total", "Requests that showed text of files again because an edit had failed for it.")
+	m.repairTokens = counters("furl_repair_tokens_total", "Tokens of these repairs: shown again, and rewritten in the prompt cache because of it.", "kind")
 	m.refetches = counter("furl_refetches_total", "Tool calls repeated with the same arguments after their result was hidden.")
 	m.stageTime = histogram("furl_stage_seconds", "Duration of furl's stages before a request is sent.", "stage", ownBuckets)
 	m.firstByte = histogram("furl_upstream_first_byte_seconds", "Time from sending a request to the first byte of the response.", "format", providerBuckets)
@@ -187,6 +190,11 @@ func (m *metrics) prepared(x *session.Exchange) {
 	}
 	if x.Fit.HourCache {
 		m.hourCache.Inc()
+	}
+	if r := x.Fit.Repair; r != nil {
+		m.repairs.Inc()
+		m.repairTokens.WithLabelValues("shown").Add(float64(max(0, r.After-r.Before)))
+		m.repairTokens.WithLabelValues("rewritten").Add(float64(r.Rewritten))
 	}
 	for _, red := range x.Fit.Plan.Reductions {
 		m.reductions.WithLabelValues(stageLabel(red.Stage)).Inc()

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/furlhq/furl/furlhttp"
@@ -152,6 +153,10 @@ func (g *Gateway) logRequest(r *http.Request, x *session.Exchange, took time.Dur
 	}
 	if x.Fit != nil {
 		attrs = append(attrs, "model", oneLine(x.Fit.Model), "tokens", x.Fit.Plan.After, "reductions", len(x.Fit.Plan.Reductions), "thinking_left_out", x.Fit.View.Dropped)
+	}
+	if x.Fit != nil && x.Fit.Repair != nil {
+		r := x.Fit.Repair
+		attrs = append(attrs, "repaired", oneLine(strings.Join(r.Files, ", ")), "repair_tokens", r.After-r.Before, "rewritten", r.Rewritten)
 	}
 	if x.Why != "" {
 		attrs = append(attrs, "note", oneLine(x.Why))

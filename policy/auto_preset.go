@@ -32,7 +32,7 @@ const autoTail = 20_000
 func (o Auto) build(name string, in *building) furl.Policy {
 	base, only := splitResults(name)
 	d := dials[base]
-	p := &Pipeline{Label: name, Acts: demandedFrom, hourCache: true}
+	p := &Pipeline{Label: name, Acts: demandedFrom, hourCache: true, repairs: true}
 	over := Stage(&Truncate{})
 	if isOn(o.Summary, false) {
 		o.TailTokens = cmp.Or(o.TailTokens, autoTail)

@@ -34,14 +34,14 @@ func (s *Set) Configure(name string, options []byte) error {
 	}
 	d := &decoder{set: s, policy: name}
 	if i >= 0 {
-		d.tools = s.entries[i].tools
+		d.common = s.entries[i].common
 	}
 	o = d.options(o, options)
 	if len(d.errs) > 0 {
 		return errors.Join(d.errs...)
 	}
 	if i >= 0 {
-		s.entries[i].options, s.entries[i].tools = o, d.tools
+		s.entries[i].options, s.entries[i].common = o, d.common
 	} else {
 		s.add(name, o)
 	}
@@ -62,7 +62,7 @@ func (e *OptionError) Error() string { return e.Err.Error() }
 type decoder struct {
 	set    *Set
 	policy string
-	tools  ToolOptions // of the policy
+	common commonOptions // of the policy
 	errs   []error
 }
 
@@ -89,13 +89,13 @@ func configured[T any](d *decoder, what string, data []byte, o T, validate func(
 	v := reflect.New(reflect.TypeOf(o))
 	v.Elem().Set(reflect.ValueOf(o))
 	fields := fieldsOf(v.Interface())
-	for name, field := range fieldsOf(&d.tools) { // every policy has them
+	for name, field := range fieldsOf(&d.common) { // every policy has them
 		if _, ok := fields[name]; !ok && len(fields) > 0 {
 			fields[name] = field
 		}
 	}
 	d.object(nil, what, data, fields, func() error {
-		if err := d.tools.Validate(); err != nil {
+		if err := d.common.Validate(); err != nil {
 			return err
 		}
 		return validate(v.Interface().(T))

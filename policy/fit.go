@@ -23,6 +23,8 @@ type Fit struct {
 	// Plan is the policy's plan, Budget the input of the plan.
 	Plan   *furl.Plan
 	Budget furl.Budget
+	// Repair is what was shown again before the plan, nil for nothing; see RepairOf.
+	Repair *Repair
 	// Head is the record whose view this is.
 	Head furl.Seq
 	// At is when the plan was made.
@@ -67,6 +69,9 @@ func (f *Fit) PlanSteps() []furl.PlanStep {
 	var warnings []furl.PlanStep
 	for _, w := range f.Plan.Warnings {
 		warnings = append(warnings, furl.PlanStep{Stage: event.StageWarning + w.Code, Skipped: w.Text, Before: f.Plan.Before, After: f.Plan.Before})
+	}
+	if f.Repair != nil {
+		warnings = append(warnings, f.Repair.Step())
 	}
 	return append(warnings, f.stageSteps()...)
 }

@@ -49,13 +49,20 @@ func (o ToolOptions) Plus(o2 ToolOptions) ToolOptions {
 	return o
 }
 
+// commonOptions are the options that every policy has.
+type commonOptions struct {
+	ToolOptions
+	EditOptions
+}
+
 // keeping returns a policy of this package with the options added to those of its pipelines.
 // Policies of other types stay as they are.
-func keeping(p furl.Policy, o ToolOptions) furl.Policy {
+func keeping(p furl.Policy, o commonOptions) furl.Policy {
 	switch p := p.(type) {
 	case *Pipeline:
 		own := *p
-		own.ToolOptions = own.Plus(o)
+		own.ToolOptions = own.Plus(o.ToolOptions)
+		own.RepairEdits = cmp.Or(o.RepairEdits, own.RepairEdits)
 		return &own
 	case *asking:
 		own := *p

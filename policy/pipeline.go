@@ -25,6 +25,8 @@ type Pipeline struct {
 	Fits func(v *furl.View, b furl.Budget) bool `json:"-"`
 	// ToolOptions say which results stay.
 	ToolOptions
+	// EditOptions say what happens when an edit fails.
+	EditOptions
 	// MinGain is how much a reduction must free at least to be recorded, in the
 	// provider's tokens. If zero, 1.
 	MinGain int `json:"min_gain,omitempty"`
@@ -43,6 +45,7 @@ type Pipeline struct {
 	prepare preparation
 	// hourCache: see WantsHourCache.
 	hourCache bool
+	repairs   bool // EditOptions.RepairEdits by default
 }
 
 // Name is the policy's name.

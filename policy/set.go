@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -39,7 +40,7 @@ type Set struct {
 type entry struct {
 	name     string
 	options  Options
-	tools    ToolOptions
+	common   commonOptions
 	unlisted bool // Names does not have it
 }
 
@@ -208,18 +209,19 @@ func (s *Set) policy(name string, settings Settings) (furl.Policy, error) {
 		return none{}.build(name, in), nil
 	}
 	e := &s.entries[i]
-	tools := e.tools
-	if _, ok := e.options.(added); ok && tools.ExcludeTools == nil {
-		tools.ExcludeTools = []string{} // it does what another agent does
+	common := e.common
+	if _, ok := e.options.(added); ok && common.ExcludeTools == nil {
+		common.ExcludeTools = []string{} // it does what another agent does
 	}
-	tools = tools.Plus(settings.ToolOptions)
-	p := keeping(e.options.build(name, in), tools)
+	common.ToolOptions = common.Plus(settings.ToolOptions)
+	common.RepairEdits = cmp.Or(settings.RepairEdits, common.RepairEdits)
+	p := keeping(e.options.build(name, in), common)
 	if settings.runsFirst() && s.entries[i].name != toolAge {
 		first := s.toolAge()
 		if err := first.validate(); err != nil {
 			return nil, fmt.Errorf("policy %s: %w", toolAge, err)
 		}
-		p = chain{first: withoutBackstop(keeping(first.build(toolAge, in), tools)), then: p}
+		p = chain{first: withoutBackstop(keeping(first.build(toolAge, in), common)), then: p}
 	}
 	return p, nil
 }

@@ -26,6 +26,8 @@ type Settings struct {
 	InputChars int
 	// ToolOptions are added to the policy's own.
 	ToolOptions
+	// EditOptions, where they are set, replace the policy's own.
+	EditOptions
 	// ProjectTools are further ToolOptions of sessions in some folders; see In.
 	ProjectTools []ProjectTools
 	// Summarizer writes the summaries of policies that show them. If nil,

@@ -220,6 +220,13 @@ func (r *run) send(ctx context.Context, rec furl.Record, q *request) error {
 	b := r.budget(q)
 	r.current = q
 	rewound := int(r.log.Head()) != r.log.Len()
+	if repair := policy.RepairOf(r.policy, r.log.State(), b); repair != nil {
+		if _, err := r.log.Append(r.log.Head(), q.at, furl.Furl, repair.Restoration); err != nil {
+			return err
+		}
+		r.grow(0)
+		b = r.budget(q)
+	}
 	plan, err := r.policy.Plan(ctx, r.log.State(), b)
 	if err != nil {
 		return err

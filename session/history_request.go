@@ -46,6 +46,11 @@ func (h *History) request(r furl.Record, ex *furl.Exchange) {
 	billed := price.Request{Model: &m, Models: h.model, Usage: ex.Usage, Passes: ex.Passes, Terms: ex.Terms, At: r.At}
 	q.Split, _ = billed.Cost()
 	q.Unpriced = billed.Unpriced()
+	for _, step := range ex.Plan {
+		if step.Stage == event.StageRepair {
+			q.Repaired, q.RepairTokens = step.Skipped, step.After-step.Before
+		}
+	}
 	h.add(q, ex.Model, described, cal, shown)
 	h.replying = true
 }

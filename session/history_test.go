@@ -293,7 +293,7 @@ func compareHistory(t *testing.T, rec *transcript.Session) session.Totals {
 	got, want := session.TotalsOf(list), s.Meta().Ledger.Total()
 	sum := storage.Savings{
 		Requests: got.Requests, Tokens: got.Tokens, TokensWithout: got.TokensWithout, SummaryTokens: got.Own.Tokens,
-		OverWindow: got.Over, Unpriced: got.Unpriced, Cost: want.Cost, CostWithout: want.CostWithout, SummaryCost: got.Own.Cost,
+		Repairs: got.Repairs, RepairTokens: got.RepairTokens, OverWindow: got.Over, Unpriced: got.Unpriced, Cost: want.Cost, CostWithout: want.CostWithout, SummaryCost: got.Own.Cost,
 		TokensSpread: got.TokensMost - got.TokensWithout, CostSpread: want.CostSpread,
 	}
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(1, math.Abs(b)) }

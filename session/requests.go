@@ -53,6 +53,10 @@ type Request struct {
 	Unpriced []string
 	Split    price.Cost
 	price.Account
+	// Repaired names the files whose text the request showed again because an edit of them had
+	// failed, separated by commas, and RepairTokens is what that added to the prompt.
+	Repaired     string
+	RepairTokens int
 	// Reductions are the reductions that were recorded since the previous request.
 	Reductions []furl.Seq
 	// Scale converts counted tokens of the request's view.

@@ -42,6 +42,9 @@ const (
 	// stay: further ones, and those in place of furl's list.
 	settingKeepTools    = open.SettingKeepTools
 	settingExcludeTools = open.SettingExcludeTools
+	// settingRepairEdits says whether the text of a file is shown again after an edit of it
+	// has failed.
+	settingRepairEdits = open.SettingRepairEdits
 	// settingPinned has the handles of the pinned blocks. It is not stored: the log
 	// has the pins.
 	settingPinned = "pinned"
@@ -83,6 +86,7 @@ var knownSettings = []Setting{
 	{Name: settingCommands, About: "on answers commands typed in the agent, such as furl: rolling-context on", Values: switchValues},
 	{Name: settingKeepTools, About: "further tools whose results stay, such as mcp__jira__*, separated by commas"},
 	{Name: settingExcludeTools, About: "the tools whose results stay in place of furl's list, or none"},
+	{Name: settingRepairEdits, About: "on shows hidden text of a file again after its edit failed", Values: switchValues},
 	{Name: settingPinned, About: "handles of the messages and blocks that no policy hides"},
 	{Name: settingTitle, About: "the name of the session in lists"},
 }
@@ -145,6 +149,9 @@ func settingFor(c *open.Change, name, model string) (value, from string) {
 		return onOff(live.Settings.RollingContext, c.PolicyName() == "tool-age")
 	case settingAskFirst:
 		return onOff(live.AskFirst, false)
+	case settingRepairEdits:
+		p, err := c.Policy()
+		return onOff(live.Settings.RepairEdits, err == nil && policy.RepairsEdits(p, &furl.Budget{Model: c.Model(cmp.Or(model, c.Meta().Model))}))
 	case settingCommands:
 		return onOff(live.Commands, false)
 	case settingThreshold:

@@ -24,6 +24,9 @@ type Totals struct {
 	// Over counts the requests that would have exceeded the model's context window
 	// without reductions.
 	Over int
+	// Repairs counts the requests that showed text of files again because an edit had failed
+	// for it, RepairTokens what that added to their prompts.
+	Repairs, RepairTokens int
 	// Refetched counts the repeated calls, Breaks the cache breaks by their reason.
 	Refetched int
 	Breaks    map[string]int
@@ -74,6 +77,10 @@ func (t *Totals) add(q *Request) {
 	t.TokensMost += q.PromptMost
 	if q.Over {
 		t.Over++
+	}
+	if q.Repaired != "" {
+		t.Repairs++
+		t.RepairTokens += q.RepairTokens
 	}
 	t.Refetched += q.Refetched
 	if q.Break != "" {

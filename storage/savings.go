@@ -27,6 +27,10 @@ type Savings struct {
 	// OverWindow is the number of requests that would not have fit the model's
 	// context window.
 	OverWindow int `json:"over_window,omitempty"`
+	// Repairs is the number of requests that showed text of files again because an edit had
+	// failed for it, RepairTokens what that added to their prompts.
+	Repairs      int `json:"repairs,omitempty"`
+	RepairTokens int `json:"repair_tokens,omitempty"`
 	// Unpriced is the number of requests whose model has no known price. They are
 	// not part of the costs.
 	Unpriced int `json:"unpriced,omitempty"`
@@ -50,6 +54,8 @@ func (s *Savings) Add(o Savings) {
 	s.TokensSpread += o.TokensSpread
 	s.CostSpread += o.CostSpread
 	s.OverWindow += o.OverWindow
+	s.Repairs += o.Repairs
+	s.RepairTokens += o.RepairTokens
 	s.Unpriced += o.Unpriced
 	s.Cost += o.Cost
 	s.CostWithout += o.CostWithout

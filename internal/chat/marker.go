@@ -37,6 +37,8 @@ func Describe(e event.Event, after int) (line, detail string, warning bool) {
 		}
 	case event.Restored:
 		line = fmt.Sprintf("Context Restored — ~%s tokens visible again", numbers.Thousands(e.Tokens))
+	case event.EditRepaired:
+		line = fmt.Sprintf("An edit failed — the model sees the text of %s again, ~%s tokens", e.Files, numbers.Thousands(e.Tokens))
 	case event.Rewound:
 		line = fmt.Sprintf("Rewound to record %d", e.To)
 	case event.OverflowRecovered:

@@ -97,7 +97,7 @@ func TestPromisedEventsExist(t *testing.T) {
 	fields := map[string][]string{}
 	for _, e := range []event.Event{
 		event.Truncated{}, event.SummaryRequested{}, event.Compacted{}, event.ContextUsage{}, event.Rolled{}, event.Masked{},
-		event.Skipped{}, event.Restored{}, event.Rewound{}, event.OverflowRecovered{}, event.ThinkingRecovered{}, event.Warning{},
+		event.Skipped{}, event.Restored{}, event.Rewound{}, event.OverflowRecovered{}, event.ThinkingRecovered{}, event.EditRepaired{}, event.Warning{},
 	} {
 		names := []string{}
 		for f := range reflect.TypeOf(e).Fields() {

@@ -38,6 +38,8 @@ type Config struct {
 	// Tools are for every policy, and Projects for every policy in sessions in some folders.
 	Tools    policy.ToolOptions
 	Projects []policy.ProjectTools `yaml:"projects"`
+	// RepairEdits is for every policy, see policy.EditOptions.
+	RepairEdits *bool `yaml:"repair_edits"`
 	// AskFirst is for sessions without their own setting of this name.
 	AskFirst *bool `yaml:"ask_first"`
 	// Models gives models whose name matches a pattern another policy. The first
@@ -295,7 +297,7 @@ func (c *Config) Settings() policy.Settings {
 			projects[i].Project = folder
 		}
 	}
-	return policy.Settings{Off: c.ContextManagement != nil && !*c.ContextManagement, RollingContext: c.RollingContext, ToolOptions: c.Tools, ProjectTools: projects}
+	return policy.Settings{Off: c.ContextManagement != nil && !*c.ContextManagement, RollingContext: c.RollingContext, ToolOptions: c.Tools, EditOptions: policy.EditOptions{RepairEdits: c.RepairEdits}, ProjectTools: projects}
 }
 
 // For returns the policy of a model: its name, the set to make it from, and the
@@ -469,6 +471,10 @@ policy: auto
 # projects:
 #   - project: ~/code/shop
 #     keep_tools: [mcp__linear__*]
+
+# If true, the model sees the hidden text of a file again after its edit failed, under
+# every policy; if false, under none. By default only under auto.
+# repair_edits: false
 
 # If true, summaries wait for approval (furl summary SESSION).
 # ask_first: false

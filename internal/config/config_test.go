@@ -33,6 +33,7 @@ models:
 policy: rolling
 rolling_context: true
 keep_tools: [mcp__jira__*]
+repair_edits: false
 exclude_tools: []
 projects:
   - project: /srv/shop
@@ -190,10 +191,10 @@ func (f forget) Validate() error {
 func TestParseErrors(t *testing.T) {
 	for file, want := range map[string]string{
 		"stor: x":            `f.yaml: unknown key "stor" (line 1): did you mean "store"?`,
-		"x: x":               `f.yaml: unknown key "x" (line 1): expected one of ask_first, audit, catalog, chat, context_management_enabled, embeddings, encryption, exclude_tools, gateway, keep_tools, mcp, mcp_servers, models, policies, policy, projects, retention, rolling_context, store, summaries, telemetry`,
+		"x: x":               `f.yaml: unknown key "x" (line 1): expected one of ask_first, audit, catalog, chat, context_management_enabled, embeddings, encryption, exclude_tools, gateway, keep_tools, mcp, mcp_servers, models, policies, policy, projects, repair_edits, retention, rolling_context, store, summaries, telemetry`,
 		"store: x\nstore: y": `f.yaml: duplicate key "store" (line 2): first on line 1`,
 		"policy: speed":      `f.yaml: unknown policy "speed" (line 1): choose one of none, `,
-		"policy: rolling\npolicies:\n  tool-age:\n    keep: 3":                    `f.yaml: unknown key "keep" for policy "tool-age" (line 4): expected one of exclude_tools, keep_tools, max_age, max_tokens_per_output, min_tokens, text`,
+		"policy: rolling\npolicies:\n  tool-age:\n    keep: 3":                    `f.yaml: unknown key "keep" for policy "tool-age" (line 4): expected one of exclude_tools, keep_tools, max_age, max_tokens_per_output, min_tokens, repair_edits, text`,
 		"policies:\n  tool-age: {max_age: lots}":                                  `f.yaml: invalid max_age "lots" (line 2): expected a whole number`,
 		"policies:\n  tool-age: {max_age: }":                                      `f.yaml: invalid max_age null (line 2): expected a whole number`,
 		"policies:\n  rolling:\n    context_threshold: 7":                         `f.yaml: invalid context_threshold 7 (line 3): expected at most 1`,
@@ -212,7 +213,7 @@ func TestParseErrors(t *testing.T) {
 		"policies:\n  auto: {rolling_context: true}":                              `f.yaml: rolling_context is not an option of policy "auto" (line 2): write it at the top of the file`,
 		"policy: rolling\noptions:\n  target_utilization: 0.7":                    `f.yaml: unknown key "options" (line 2): write options below the name of their policy, such as policies: {`,
 		"models:\n  - model: a\n    options: {max_age: 3}":                        `f.yaml: options without a policy (line 3)`,
-		"models:\n  - model: a\n    policy: auto\n    options:\n      max_age: 3": `f.yaml: unknown key "max_age" for policy "auto" (line 5): expected one of exclude_tools, keep_tools, shorten_inputs, summary, `,
+		"models:\n  - model: a\n    policy: auto\n    options:\n      max_age: 3": `f.yaml: unknown key "max_age" for policy "auto" (line 5): expected one of exclude_tools, keep_tools, repair_edits, shorten_inputs, summary, `,
 		"models:\n  - policy: auto":                                               `f.yaml: missing model (line 2): expected a pattern such as claude-*`,
 		"models: {}":                                                              `f.yaml: invalid models (line 1): expected a list of rules, each starting with "- model: PATTERN", not a mapping`,
 		"models: [claude-*]":                                                      `f.yaml: invalid models "claude-*" (line 1): expected "key: value" lines`,

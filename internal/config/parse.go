@@ -37,6 +37,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 		"ask_first":                  onOff(&c.AskFirst),
 		"keep_tools":                 tools(&c.Tools.KeepTools),
 		"exclude_tools":              tools(&c.Tools.ExcludeTools),
+		"repair_edits":               onOff(&c.RepairEdits),
 		"projects":                   c.readProjects,
 		"retention": object(map[string]reader{
 			"age":     duration(&c.Retention.Age),

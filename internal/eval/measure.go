@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/fidelity"
 )
 
@@ -17,6 +18,12 @@ func (m *Measures) AddSession(records []furl.Record, head furl.Seq, model func(n
 		case *furl.Exchange:
 			for _, p := range b.Passes.All(b.Usage) {
 				m.Output += p.Usage.Output
+			}
+			for _, step := range b.Plan {
+				if step.Stage == event.StageRepair {
+					m.Repaired++
+					m.RepairTokens += step.After - step.Before
+				}
 			}
 		case *furl.Reduction:
 			m.Reductions++
@@ -46,7 +53,7 @@ func pathTo(records []furl.Record, head furl.Seq) []furl.Record {
 	return path
 }
 
-// pathWalker goes over a path and counts steps and repeated calls.
+// pathWalker goes over a path and counts steps, repeated calls and blind edits.
 type pathWalker struct {
 	m     *Measures
 	model func(string) furl.Model
@@ -101,9 +108,12 @@ func (w *pathWalker) endReply() {
 	}
 	reply := w.tracker.Reply(w.replying...)
 	w.m.Again += len(reply.Repeats)
-	if len(reply.Repeats) > 0 {
+	if len(reply.Repeats)+len(reply.Edits) > 0 {
 		w.seen.Look(reply, w.view)
-		w.m.Repeated += w.seen.Count().Refetches
+		c := w.seen.Count()
+		w.m.Repeated += c.Refetches
+		w.m.Edits += c.Edits
+		w.m.Blind += c.BlindEdits
 	}
 	for _, msg := range w.replying {
 		w.tracker.Add(msg)

@@ -36,17 +36,21 @@ type Arm struct {
 	Rate       float64  `json:"success_rate"`
 	Interval   Interval `json:"interval"` // Wilson, 95%
 
-	TotalCost  float64 `json:"total_cost"`
-	Cost       float64 `json:"cost"`
-	Tokens     float64 `json:"tokens"`
-	Output     float64 `json:"output_tokens"`
-	Requests   float64 `json:"requests"`
-	Steps      float64 `json:"steps"`
-	Calls      float64 `json:"calls"`
-	Again      float64 `json:"calls_made_again"`
-	Repeated   float64 `json:"repeated_calls"`
-	Reductions float64 `json:"reductions"`
-	Seconds    float64 `json:"agent_seconds"`
+	TotalCost    float64 `json:"total_cost"`
+	Cost         float64 `json:"cost"`
+	Tokens       float64 `json:"tokens"`
+	Output       float64 `json:"output_tokens"`
+	Requests     float64 `json:"requests"`
+	Steps        float64 `json:"steps"`
+	Calls        float64 `json:"calls"`
+	Again        float64 `json:"calls_made_again"`
+	Repeated     float64 `json:"repeated_calls"`
+	Edits        float64 `json:"edits"`
+	Blind        float64 `json:"blind_edits"`
+	Repaired     float64 `json:"repaired_edits"`
+	RepairTokens float64 `json:"repair_tokens"`
+	Reductions   float64 `json:"reductions"`
+	Seconds      float64 `json:"agent_seconds"`
 }
 
 // Comparison compares a policy with the baseline over the pairs of runs of the same
@@ -132,6 +136,10 @@ func newArm(policy string, list []Result, task string) Arm {
 		a.Calls += float64(one.Calls)
 		a.Again += float64(one.Again)
 		a.Repeated += float64(one.Repeated)
+		a.Edits += float64(one.Edits)
+		a.Blind += float64(one.Blind)
+		a.Repaired += float64(one.Repaired)
+		a.RepairTokens += float64(one.RepairTokens)
 		a.Reductions += float64(one.Reductions)
 		a.Seconds += one.Seconds
 	}
@@ -141,7 +149,7 @@ func newArm(policy string, list []Result, task string) Arm {
 	}
 	n := float64(a.Runs)
 	a.Rate, a.Cost = float64(a.Solved)/n, a.TotalCost/n
-	for _, mean := range []*float64{&a.Tokens, &a.Output, &a.Requests, &a.Steps, &a.Calls, &a.Again, &a.Repeated, &a.Reductions, &a.Seconds} {
+	for _, mean := range []*float64{&a.Tokens, &a.Output, &a.Requests, &a.Steps, &a.Calls, &a.Again, &a.Repeated, &a.Edits, &a.Blind, &a.Repaired, &a.RepairTokens, &a.Reductions, &a.Seconds} {
 		*mean /= n
 	}
 	return a

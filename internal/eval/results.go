@@ -52,6 +52,13 @@ type Measures struct {
 	// one; Repeated that of those whose earlier result was hidden.
 	Again    int `json:"calls_made_again"`
 	Repeated int `json:"repeated_calls"`
+	// Edits is the number of calls that replace text of the path, Blind that of those whose
+	// text was hidden. Repaired is the number of requests that showed text of files again
+	// because an edit had failed for it, RepairTokens what that added to their prompts.
+	Edits        int `json:"edits"`
+	Blind        int `json:"blind_edits"`
+	Repaired     int `json:"repaired_edits"`
+	RepairTokens int `json:"repair_tokens"`
 	// Tokens is the size of all prompts, TokensWithout what it would have been
 	// without reductions, both with cache reads; Output are tokens of replies.
 	Tokens        int `json:"tokens"`

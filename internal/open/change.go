@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/account"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -28,6 +29,7 @@ type Change struct {
 	contents        [][]byte       // that the new records refer to
 	at              time.Time      // of the records; zero: by the clock
 	summaryRecorded bool           // the records include the ready summary
+	repair          *policy.Repair // that the records include, nil for none
 
 	staged   *stagedAppend // of this change; nil: none
 	base     int           // number of records of the session

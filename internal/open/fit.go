@@ -253,7 +253,7 @@ func (c *Change) newFit(in Prompt, b furl.Budget, plan *furl.Plan, counted Pream
 	f := &policy.Fit{
 		Model: in.Model, View: v, Plan: plan, Budget: b, Head: c.log.Head(), At: b.Now,
 		Preamble: in.Digest, Counted: counted.Part, ToolShare: counted.Tools, UnknownTypes: UnknownTypesOf(c.log.State()),
-		HourCache: c.wantsHourCache(in, &b, v),
+		HourCache: c.wantsHourCache(in, &b, v), Repair: c.repair,
 	}
 	if b.Model.Thinking.Binds {
 		f.Prefix, f.Thinking = v.Prefix(), v.LastThinking

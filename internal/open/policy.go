@@ -23,6 +23,7 @@ const (
 	// SettingKeepTools and SettingExcludeTools have names of tools; see ParseTools.
 	SettingKeepTools    = "keep_tools"
 	SettingExcludeTools = "exclude_tools"
+	SettingRepairEdits  = "repair_edits"
 	// SettingRecall has the names of a session's recall tools. It is set with the first
 	// request and never changed: tools are at the start of a prompt, so adding or removing
 	// one invalidates the prompt cache. Session.Set does not accept it.
@@ -67,6 +68,9 @@ func (c *Change) PolicySettings() policy.Settings {
 	})
 	if on, err := ParseSwitch(c.Meta().Settings[SettingRolling]); err == nil && on != nil {
 		set.RollingContext = on
+	}
+	if on, err := ParseSwitch(c.Meta().Settings[SettingRepairEdits]); err == nil && on != nil {
+		set.RepairEdits = on
 	}
 	if on, err := ParseSwitch(c.Meta().Settings[SettingManagement]); err == nil && on != nil {
 		set.Off = set.Off || !*on

@@ -83,7 +83,27 @@ func (c *Change) appendRequest(p *Preparation) (Prompt, error) {
 			return Prompt{}, err
 		}
 	}
-	return p.Prompt(c), nil
+	in := p.Prompt(c)
+	return in, c.repairEdits(in)
+}
+
+// repairEdits shows the text of files again in which an edit of the newest reply failed, if
+// the policy does so. A dry run changes nothing, and a prompt that was refused as too long gets
+// no longer.
+func (c *Change) repairEdits(in Prompt) error {
+	if in.DryRun || in.Refused != nil || !policy.MayRepair(c.log.State()) {
+		return nil
+	}
+	p, err := c.PolicyWithoutModel(in)
+	if err != nil {
+		return err
+	}
+	b, _, _ := c.BudgetFor(in)
+	if c.repair = policy.RepairOf(p, c.log.State(), b); c.repair == nil {
+		return nil
+	}
+	_, err = c.Append(furl.Furl, c.repair.Restoration)
+	return err
 }
 
 // modelPlan is a plan by a policy that may have asked a model for a summary.

@@ -41,6 +41,7 @@ func (a *shared) addSavings(key furl.SessionKey, was, is *storage.Ledger) bool {
 		Requests: -before.Requests, Tokens: -before.Tokens, TokensWithout: -before.TokensWithout, SummaryTokens: -before.SummaryTokens,
 		Pings: -before.Pings, PingTokens: -before.PingTokens, PingCost: -before.PingCost,
 		OverWindow: -before.OverWindow, Unpriced: -before.Unpriced, Cost: -before.Cost, CostWithout: -before.CostWithout, SummaryCost: -before.SummaryCost,
+		Repairs: -before.Repairs, RepairTokens: -before.RepairTokens,
 		TokensSpread: -before.TokensSpread, CostSpread: -before.CostSpread,
 	})
 	a.mu.Lock()
@@ -69,6 +70,9 @@ func (c *Change) addToLedger(m *storage.Meta, sent *policy.Fit, hidden int) {
 	m.Ledger.UnknownTypes = sent.UnknownTypes
 	c.all.countUnknownTypes(sent.UnknownTypes)
 	one := savingsOf(sent.Account)
+	if r := sent.Repair; r != nil {
+		one.Repairs, one.RepairTokens = 1, r.After-r.Before
+	}
 	one.Add(c.s.unused)
 	m.Ledger.Add(sent.At.Format(time.DateOnly), LedgerModel(sent.Model), one)
 }

@@ -40,6 +40,7 @@ func TestSay(t *testing.T) {
 		{"event rewound", event.Rewound{To: 7, Branch: 9}, "Rewound to record 7"},
 		{"event overflow_recovered", event.OverflowRecovered{Reported: 9, Limit: 8}, "The provider refused the request as too long. A smaller one was sent."},
 		{"event thinking_recovered", event.ThinkingRecovered{}, "The provider refused the reasoning of earlier replies. The request was sent without it."},
+		{"event edit_repaired", event.EditRepaired{Files: "a.go", Tokens: 2900}, "An edit failed — the model sees the text of a.go again, ~2,900 tokens"},
 		{"event warning", event.Warning{Code: "c", Text: "the window is unknown"}, "the window is unknown"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -100,7 +100,7 @@ func figuresOf(s *session.Session) (*figures, error) {
 // savingsOf returns the sums of requests as a ledger has them.
 func savingsOf(t session.Totals) storage.Savings {
 	return storage.Savings{
-		Requests: t.Requests, Tokens: t.Tokens, TokensWithout: t.TokensWithout, SummaryTokens: t.Own.Tokens, OverWindow: t.Over, Unpriced: t.Unpriced,
+		Requests: t.Requests, Tokens: t.Tokens, TokensWithout: t.TokensWithout, SummaryTokens: t.Own.Tokens, Repairs: t.Repairs, RepairTokens: t.RepairTokens, OverWindow: t.Over, Unpriced: t.Unpriced,
 		Cost: t.Cost, CostWithout: t.Without, SummaryCost: t.Own.Cost,
 		TokensSpread: t.TokensMost - t.TokensWithout, CostSpread: t.WithoutMost - t.Without,
 	}

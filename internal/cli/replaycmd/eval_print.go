@@ -145,6 +145,7 @@ func (f *evalFlags) print(w io.Writer, rep *eval.Report) error {
 		legend = "calls made again: calls with the name and arguments of an earlier one. repeated calls: those whose earlier result was hidden."
 	}
 	cmdline.PrintWrapped(w, "Figures are means of a run. "+legend, cols)
+	printRepairs(w, rep.Arms, cols)
 	fmt.Fprintln(w)
 	for _, text := range rep.Noise {
 		cmdline.PrintWrapped(w, text, cols)
@@ -208,6 +209,16 @@ func printArms(w io.Writer, arms []eval.Arm) (dropped []string) {
 	}
 	t.Print()
 	return dropped
+}
+
+// printRepairs prints the blind edits of each policy that had any, and the repairs.
+func printRepairs(w io.Writer, arms []eval.Arm, cols int) {
+	for i := range arms {
+		if a := &arms[i]; a.Blind+a.Repaired > 0 {
+			cmdline.PrintWrapped(w, fmt.Sprintf("%s: %s of %s edits blind (the text that they replace was hidden); %s failed and were repaired, which added %s tokens to prompts.",
+				a.Policy, oneDigit(a.Blind), oneDigit(a.Edits), oneDigit(a.Repaired), numbers.Thousands(int(a.RepairTokens+0.5))), cols)
+		}
+	}
 }
 
 func oneDigit(x float64) string { return fmt.Sprintf("%.1f", x) }

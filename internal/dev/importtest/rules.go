@@ -31,7 +31,7 @@ var rules = map[string]rule{
 	"internal/namecount":  {imports: []string{".", "internal/lexer", "internal/toolscript"}, pure: true},
 
 	// One package per subject, none of which knows the others.
-	"policy":            {imports: []string{".", "event", "price", "token", "internal/lexer", "internal/namecount", "internal/rawjson", "internal/toolscript"}, pure: true},
+	"policy":            {imports: []string{".", "event", "price", "token", "internal/fidelity", "internal/lexer", "internal/namecount", "internal/rawjson", "internal/toolscript"}, pure: true},
 	"policy/agents":     {imports: []string{".", "policy", "internal/rawjson"}, stdlibOnly: true, pure: true},
 	"token":             {imports: []string{"."}, offline: true},
 	"catalog":           {imports: []string{".", "price", "internal/strictyaml", "internal/lazyregexp"}, offline: true},
@@ -95,7 +95,7 @@ var rules = map[string]rule{
 	"internal/filelock":  {imports: []string{"internal/fileowner"}, stdlibOnly: true, offline: true},
 	"internal/fileowner": {stdlibOnly: true, offline: true},
 	"internal/follow":    {imports: []string{".", "transcript"}, offline: true},
-	"internal/eval":      {imports: []string{".", "internal/fidelity", "internal/numbers", "internal/strictyaml", "internal/lazyregexp"}, offline: true},
+	"internal/eval":      {imports: []string{".", "event", "internal/fidelity", "internal/numbers", "internal/strictyaml", "internal/lazyregexp"}, offline: true},
 	"internal/config":    {imports: []string{".", "policy", "policy/agents", "catalog", "internal/origin", "internal/strictyaml", "internal/lazyregexp"}},
 	// What a configuration names on this machine.
 	"internal/workspace":    {imports: above("encrypted", "internal/access", "internal/agents", "internal/audit", "internal/config", "internal/modelsapi", "internal/private", "postgres", "recall/embeddings", "session", "sqlite", "tool", "upstream")},
