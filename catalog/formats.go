@@ -7,7 +7,7 @@ import (
 )
 
 // formats are the wire formats of the models' providers.
-var formats = []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses}
+var formats = []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses, furl.FormatGemini}
 
 // itemTokensAnthropic is what a call or a result costs in addition to its
 // text: more than with other formats, and clients of this format tend to add
@@ -43,6 +43,11 @@ func Unknown(name string, format furl.Format) furl.Model {
 func CommonCaching(format furl.Format) furl.Caching {
 	if format == furl.FormatAnthropic {
 		return furl.Caching{Explicit: true, MinPrefix: 1024, Lifetime: 5 * time.Minute, Lookback: 20, MaxMarks: 4}
+	}
+	if format == furl.FormatGemini {
+		// Implicit caching, with the largest minimum of the models
+		// (ai.google.dev/gemini-api/docs/caching, 2026-11). The lifetime is not documented.
+		return furl.Caching{MinPrefix: 4096, Lifetime: 5 * time.Minute}
 	}
 	return furl.Caching{MinPrefix: 1024, Granule: 128, Lifetime: 5 * time.Minute}
 }

@@ -31,7 +31,7 @@ func TestParseErrors(t *testing.T) {
 		{"word for a list", "models:\n  - id: a\n    aliases: b\n", `f: invalid aliases "b" (line 3): expected a list such as [a, b]`},
 		{"no value", "models:\n  - id: a\n    window:\n", `f: missing value of window (line 3): expected a whole number from 0 to 1,000,000,000`},
 		{"yes for true", "models:\n  - id: a\n    prefill: yes\n", `f: invalid prefill "yes" (line 3): expected true or false`},
-		{"format", "models:\n  - id: a\n    format: openai\n", `f: invalid format "openai" (line 3): expected one of anthropic, openai-chat, openai-responses`},
+		{"format", "models:\n  - id: a\n    format: openai\n", `f: invalid format "openai" (line 3): expected one of anthropic, openai-chat, openai-responses, gemini`},
 		{"lifetime", "models:\n  - id: a\n    caching: {lifetime: 5 minutes}\n", `f: invalid caching.lifetime "5 minutes" (line 3): expected a duration such as 5m or 1h, up to 720h`},
 		{"date", "models:\n  - id: a\n    date: May 2026\n", `f: invalid date "May 2026" (line 3): expected a month or a day, such as 2026-10 or 2026-10-07`},
 		{"read above input", "models:\n  - id: a\n    prices: {input: 1, cache_read: 2, output: 3}\n", `f: invalid prices of "a" (line 2): cache_read 2 is above input 1; swap or correct them`},

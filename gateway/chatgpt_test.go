@@ -44,7 +44,7 @@ func TestLoginWithChatGPT(t *testing.T) {
 		{compatible, "", "GET", "/v1/models", login, "", 404, "set gateway.chatgpt"},
 		{"", fake, "POST", "/v1/responses", []string{"Authorization", "Bearer sk-planted"}, "", 404, "set gateway.openai"},
 	} {
-		w, reached := askAll(t, anthropicHost, tt.openai, tt.chatGPT, request(tt.method, tt.path, tt.headers...))
+		w, reached := askAll(t, anthropicHost, tt.openai, tt.chatGPT, "", request(tt.method, tt.path, tt.headers...))
 		got := ""
 		if reached != nil {
 			got = reached.URL.String()

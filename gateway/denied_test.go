@@ -51,7 +51,7 @@ func TestDeniedIsLogged(t *testing.T) {
 		{"furl's own, from another site", "GET", "/furl/v1/sessions/planted-key/view", []string{"Sec-Fetch-Site", "cross-site"}, "msg=\"request denied\" path=/furl/v1/sessions/…/view status=403 by=furl\n"},
 		{"furl's own, from another machine", "POST", "/furl/v1/reload", []string{"X-Furl-Key", "planted-key"}, "msg=\"request denied\" path=/furl/v1/reload status=403 by=furl\n"},
 		{"a request to a model, from another site", "POST", "/v1/messages", []string{"Origin", "http://planted-key.example"}, "msg=\"request denied\" path=/v1/messages status=403 by=furl\n"},
-		{"in a format that is not supported", "POST", "/v1beta/models/planted-key:generateContent", []string{"X-Furl-Key", "planted-key"}, "msg=\"request refused: unknown provider\" path=/v1beta/models/… status=400\n"},
+		{"in a format without a provider", "POST", "/v1beta/models/planted-key:generateContent", []string{"X-Furl-Key", "planted-key"}, "msg=\"request refused: unknown provider\" path=/v1beta/models/… status=404\n"},
 		{"with a credential of another vendor", "GET", "/v1/models", []string{"X-Furl-Key", "planted-key", "X-Goog-Api-Key", "planted-key"}, "msg=\"request denied\" path=/v1/models status=401 by=furl\n"},
 		{"a WebSocket without the key", "GET", "/v1/responses", []string{"Upgrade", "websocket"}, "msg=\"request denied\" path=/v1/responses status=401 by=furl\n"},
 		{"a request to a model has its own line", "POST", "/v1/messages", nil, "msg=\"request failed\" path=/v1/messages status=401 by=furl"},

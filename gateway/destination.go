@@ -31,19 +31,20 @@ const (
 	unknownAPI providerAPI = iota
 	anthropicAPI
 	openaiAPI
-	sharedAPI // paths that both have
+	geminiAPI
+	sharedAPI // paths that several have
 )
 
 var ambiguousPath = &protocol.Refusal{
 	Status:  http.StatusNotFound,
-	Message: "furl: cannot tell whether this path is for Anthropic or OpenAI, and the request was not sent; put /anthropic or /openai before the path in the client's base URL, such as http://127.0.0.1:7410/openai/v1",
+	Message: "furl: cannot tell whether this path is for Anthropic, OpenAI or Google, and the request was not sent; put /anthropic, /openai or /gemini before the path in the client's base URL, such as http://127.0.0.1:7410/openai/v1",
 }
 
 // prefixes are the path prefixes that name a provider.
-var prefixes = map[string]providerAPI{"/anthropic": anthropicAPI, "/openai": openaiAPI}
+var prefixes = map[string]providerAPI{"/anthropic": anthropicAPI, "/openai": openaiAPI, "/gemini": geminiAPI}
 
 // destination returns the destination of a request. It considers, in this order:
-// the prefix /anthropic or /openai, the path, the header chatgpt-account-id, the
+// the prefix /anthropic, /openai or /gemini, the path, the header chatgpt-account-id, the
 // configured upstreams, and the other headers. A request that stays ambiguous is refused,
 // because its credential could reach the wrong provider.
 func (g *Gateway) destination(r *http.Request) destination {
@@ -51,7 +52,7 @@ func (g *Gateway) destination(r *http.Request) destination {
 	api := prefixes[prefix]
 	rt := &route{}
 	rt.codec, rt.endpoint = wire.ForPath(path, r.URL.RawQuery)
-	to := destination{route: rt, url: providerURL(r.URL, prefix, rt), model: rt.codec != nil && rt.codec.Format() != furl.FormatGemini}
+	to := destination{route: rt, url: providerURL(r.URL, prefix, rt), model: rt.codec != nil}
 	if !to.model {
 		if f := foreignOf(path); f != nil {
 			rt.foreign, to.refusal = f, &f.refusal
@@ -59,6 +60,8 @@ func (g *Gateway) destination(r *http.Request) destination {
 		}
 	}
 	switch {
+	case rt.codec != nil && rt.codec.Format() == furl.FormatGemini, !to.model && apiOfPath(path) == geminiAPI: // whatever the prefix: no other provider may get the key
+		api = geminiAPI
 	case api != unknownAPI:
 	case !to.model:
 		api = g.unprefixedAPI(r, path)
@@ -68,6 +71,12 @@ func (g *Gateway) destination(r *http.Request) destination {
 		api = openaiAPI
 	}
 	switch {
+	case api == geminiAPI && g.up.Gemini == nil:
+		to.refusal = noUpstream("Google", "gemini")
+	case api == geminiAPI && isVertex(path) && g.up.Gemini.Address() == geminiAddress:
+		to.refusal = noVertex
+	case api == geminiAPI:
+		rt.up = g.up.Gemini
 	case api == anthropicAPI && g.up.Anthropic != nil:
 		rt.up = g.up.Anthropic
 	case api == anthropicAPI:
@@ -79,8 +88,11 @@ func (g *Gateway) destination(r *http.Request) destination {
 	}
 	if !to.model { // for errors
 		rt.codec = wire.For(furl.FormatChat)
-		if api == anthropicAPI {
+		switch api {
+		case anthropicAPI:
 			rt.codec = wire.For(furl.FormatAnthropic)
+		case geminiAPI:
+			rt.codec = wire.For(furl.FormatGemini)
 		}
 	}
 	return to
@@ -108,8 +120,10 @@ func cutPrefix(path string) (prefix, rest string) {
 func (g *Gateway) unprefixedAPI(r *http.Request, path string) providerAPI {
 	api := apiOfPath(path)
 	switch {
-	case api == anthropicAPI, api == openaiAPI:
+	case api == anthropicAPI, api == openaiAPI, api == geminiAPI:
 		return api
+	case g.up.Gemini != nil && hasGoogleKey(r):
+		return geminiAPI
 	case r.Header.Get(headerChatGPT) != "":
 		return openaiAPI
 	case g.up.OpenAI == nil:
@@ -137,6 +151,8 @@ var (
 	openaiSegments    = strings.Fields(`chat completions responses embeddings moderations images audio videos uploads batches fine_tuning vector_stores
 		assistants threads realtime conversations evals containers organization chatkit memories dashboard engines edits deployments`)
 	sharedSegments = strings.Fields(`models files skills agents`)
+	// geminiSegments are those of the Gemini API and of Vertex AI.
+	geminiSegments = strings.Fields(`cachedContents tunedModels corpora interactions fileSearchStores generatedFiles operations projects publishers`)
 	// compatibleSegments are the additional segments of OpenAI-compatible servers:
 	// llama.cpp and vLLM, then Mistral, then OpenRouter.
 	compatibleSegments = strings.Fields(`tokenize detokenize props slots health version rerank score pooling infill completion fim ocr key credits generation`)
@@ -171,6 +187,10 @@ func apiOfPath(path string) providerAPI {
 	if isGoogleCompatible(segments) {
 		return openaiAPI
 	}
+	if _, method, ok := strings.Cut(last, ":"); ok && slices.Contains(googleMethods, method) || strings.HasPrefix(first, "v1beta") || first == "v1alpha" ||
+		(first == "upload" || first == "download") && len(segments) > 1 && strings.HasPrefix(segments[1], "v1") {
+		return geminiAPI
+	}
 	for i, s := range segments[:len(segments)-1] {
 		if isVersion(s) {
 			if api := apiOfSegment(segments[i+1]); api != unknownAPI {
@@ -189,6 +209,8 @@ func apiOfSegment(s string) providerAPI {
 	switch {
 	case slices.Contains(anthropicSegments, s):
 		return anthropicAPI
+	case slices.Contains(geminiSegments, s):
+		return geminiAPI
 	case slices.Contains(openaiSegments, s), slices.Contains(compatibleSegments, s):
 		return openaiAPI
 	case slices.Contains(sharedSegments, s):
@@ -206,6 +228,25 @@ func isVersion(s string) bool {
 // Source: https://ai.google.dev/gemini-api/docs/openai
 func isGoogleCompatible(segments []string) bool {
 	return len(segments) > 2 && segments[0] == "v1beta" && segments[1] == "openai"
+}
+
+// hasGoogleKey reports whether a request has a key or the client of a Google API. The
+// parameter key is a credential too.
+func hasGoogleKey(r *http.Request) bool {
+	return r.Header.Get("X-Goog-Api-Key") != "" || r.Header.Get("X-Goog-Api-Client") != "" || strings.HasPrefix(r.URL.RawQuery, "key=") || strings.Contains(r.URL.RawQuery, "&key=")
+}
+
+// geminiAddress is the address of the Gemini API, which does not serve Vertex AI.
+const geminiAddress = "https://generativelanguage.googleapis.com"
+
+var noVertex = &protocol.Refusal{
+	Status:  http.StatusNotFound,
+	Message: "furl: this path is Vertex AI's, but the configured provider is the Gemini API, and the request was not sent; set gateway.gemini or --gemini to the address of Vertex AI, such as https://aiplatform.googleapis.com",
+}
+
+// isVertex reports whether a path is one of Vertex AI.
+func isVertex(path string) bool {
+	return strings.Contains(path, "/projects/") || strings.Contains(path, "/publishers/")
 }
 
 // apiOfHeader returns the API whose clients send these headers. A bearer token
@@ -247,8 +288,8 @@ func newForeignAPI(format, cure string, write func(http.ResponseWriter, *protoco
 }
 
 var (
-	gemini = newForeignAPI("Gemini's format", "set this client to Google's address, or use Gemini by Chat Completions: furl serve --openai https://generativelanguage.googleapis.com/v1beta/openai", writeGoogleError)
-	vertex = newForeignAPI("the format of Vertex AI", "set this client to Google's address", writeGoogleError)
+	codeAssist = newForeignAPI("the format of Gemini Code Assist", "use an API key of Gemini instead of a login with Google, or set this client to Google's address", writeGoogleError)
+	vertex     = newForeignAPI("the format of other models on Vertex AI", "set this client to Google's address", writeGoogleError)
 	// Bedrock's signature covers the host name, so a forwarded request is invalid.
 	bedrock = newForeignAPI("the format of Amazon Bedrock", "set this client to the address of AWS", writeAWSError)
 	cohere  = newForeignAPI("Cohere's format", "set this client to Cohere's address, or use Cohere by Chat Completions: furl serve --openai https://api.cohere.ai/compatibility/v1", writeCohereError)
@@ -270,13 +311,10 @@ func foreignOf(path string) *foreignAPI {
 		method = method[i+1:]
 	}
 	switch {
-	case isGoogleCompatible(segments) && !slices.Contains(googleMethods, method):
-		return nil
-	case first == "v1beta1", first == "projects", first == "publishers":
+	case method == "rawPredict", method == "streamRawPredict", slices.Contains(segments, "publishers") && !slices.Contains(segments, "google") && slices.Contains(googleMethods, method):
 		return vertex
-	case slices.Contains(googleMethods, method), first == "v1beta", first == "v1alpha", first == "v1internal", strings.HasPrefix(first, "v1internal:"),
-		first == "upload" && len(segments) > 1 && segments[1] == "v1beta":
-		return gemini
+	case strings.HasPrefix(first, "v1internal"):
+		return codeAssist
 	case first == "model" && len(segments) > 2 && slices.Contains([]string{"invoke", "invoke-with-response-stream", "converse", "converse-stream", "count-tokens"}, last):
 		return bedrock
 	case len(segments) == 1 && first == "chat", len(segments) == 2 && first == "v2" && last == "chat":

@@ -30,11 +30,11 @@ func (v *vendors) RoundTrip(r *http.Request) (*http.Response, error) {
 // none. It returns the answer and what reached a provider, nil if nothing did.
 func askVendors(t *testing.T, anthropic, openai string, r *http.Request) (*httptest.ResponseRecorder, *http.Request) {
 	t.Helper()
-	return askAll(t, anthropic, openai, "", r)
+	return askAll(t, anthropic, openai, "", "", r)
 }
 
-// askAll is askVendors with an upstream for logins with ChatGPT.
-func askAll(t *testing.T, anthropic, openai, chatGPT string, r *http.Request) (*httptest.ResponseRecorder, *http.Request) {
+// askAll is askVendors with upstreams for logins with ChatGPT and for Gemini's format.
+func askAll(t *testing.T, anthropic, openai, chatGPT, gemini string, r *http.Request) (*httptest.ResponseRecorder, *http.Request) {
 	t.Helper()
 	all := &vendors{}
 	client := func(address string, o upstream.Options) *upstream.Client {
@@ -57,6 +57,7 @@ func askAll(t *testing.T, anthropic, openai, chatGPT string, r *http.Request) (*
 	}
 	g, err := gateway.New(sessions, gateway.Upstreams{
 		Anthropic: client(anthropic, upstream.Options{}), OpenAI: client(openai, upstream.Options{}),
+		Gemini:  client(gemini, upstream.Options{Vendor: upstream.Google}),
 		ChatGPT: client(chatGPT, upstream.Options{Vendor: upstream.ChatGPT, NoVersion: true}),
 	}, nil)
 	if err != nil {
@@ -91,23 +92,9 @@ func request(method, path string, headers ...string) *http.Request {
 // there are and whatever it shows, and its client is told in that format.
 func TestForeignFormats(t *testing.T) {
 	for _, tt := range []struct{ method, path, header, format, shape string }{
-		{"POST", "/v1beta/models/gemini-3-pro:generateContent", "X-Goog-Api-Key", "Gemini", "google"},
-		{"POST", "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse", "X-Goog-Api-Key", "Gemini", "google"},
-		{"POST", "/v1beta/models/gemini-3-pro:generateContent?key=AIzaSyPlanted", "", "Gemini", "google"},
-		{"POST", "/v1beta/models/gemini-3-pro:countTokens", "Authorization", "Gemini", "google"},
-		{"POST", "/v1/models/gemini-3-pro:generateContent", "X-Goog-Api-Key", "Gemini", "google"},
-		{"POST", "/models/gemini-3-pro:generateContent", "X-Goog-Api-Key", "Gemini", "google"},
-		{"POST", "/v1/v1beta/models/gemini-3-pro:generateContent", "X-Goog-Api-Key", "Gemini", "google"},
-		{"POST", "/openai/v1beta/models/gemini-3-pro:generateContent", "X-Goog-Api-Key", "Gemini", "google"},
-		{"POST", "/anthropic/v1beta/models/gemini-3-pro:generateContent?key=k", "", "Gemini", "google"},
-		{"POST", "//v1beta/models/gemini-3-pro%3AgenerateContent", "X-Goog-Api-Key", "Gemini", "google"},
-		{"GET", "/v1beta/models", "X-Goog-Api-Key", "Gemini", "google"},
-		{"POST", "/upload/v1beta/files", "X-Goog-Api-Key", "Gemini", "google"},
 		{"POST", "/v1internal:loadCodeAssist", "Authorization", "Gemini", "google"},
 		{"POST", "/v1internal:streamGenerateContent?alt=sse", "Authorization", "Gemini", "google"},
 		{"POST", "/v1/projects/p/locations/us/publishers/anthropic/models/claude-sonnet-4-5:rawPredict", "Authorization", "Vertex AI", "google"},
-		{"POST", "/v1beta1/projects/p/locations/us/publishers/google/models/gemini-3-pro:generateContent", "Authorization", "Vertex AI", "google"},
-		{"POST", "/v1/publishers/google/models/gemini-3-pro:generateContent", "X-Goog-Api-Key", "Vertex AI", "google"},
 		{"POST", "/model/anthropic.claude-sonnet-4-5/invoke-with-response-stream", "Authorization", "Amazon Bedrock", "aws"},
 		{"POST", "/model/arn%3Aaws%3Abedrock%3A1%2Fx/converse", "Authorization", "Amazon Bedrock", "aws"},
 		{"POST", "/v2/chat", "Authorization", "Cohere", "cohere"},
@@ -153,6 +140,63 @@ func TestForeignFormats(t *testing.T) {
 	}
 }
 
+// Requests of Google's APIs reach the provider of Gemini's format and no other, whatever the prefix and
+// the credential. If there is none, their clients get an error that they can read.
+func TestGoogleDestinations(t *testing.T) {
+	const gemini, vertex = "https://generativelanguage.googleapis.com", "https://us-central1-aiplatform.googleapis.com"
+	for _, tt := range []struct{ at, method, path, header, want string }{
+		{gemini, "POST", "/v1beta/models/gemini-3-pro:generateContent", "X-Goog-Api-Key", "/v1beta/models/gemini-3-pro:generateContent"},
+		{gemini, "POST", "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse", "X-Goog-Api-Key", "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse"},
+		{gemini, "POST", "/v1beta/models/gemini-3-pro:generateContent?key=AIzaSyPlanted", "", "/v1beta/models/gemini-3-pro:generateContent?key=AIzaSyPlanted"},
+		{gemini, "POST", "/v1beta/models/gemini-3-pro:countTokens", "Authorization", "/v1beta/models/gemini-3-pro:countTokens"},
+		{gemini, "POST", "/v1/models/gemini-3-pro:generateContent", "X-Goog-Api-Key", "/v1/models/gemini-3-pro:generateContent"},
+		{gemini, "POST", "/models/gemini-3-pro:generateContent", "X-Goog-Api-Key", "/v1/models/gemini-3-pro:generateContent"},
+		{gemini, "POST", "/openai/v1beta/models/gemini-3-pro:generateContent", "X-Goog-Api-Key", "/v1beta/models/gemini-3-pro:generateContent"},
+		{gemini, "POST", "/gemini/v1beta/models/gemini-3-pro:generateContent?key=k", "", "/v1beta/models/gemini-3-pro:generateContent?key=k"},
+		{gemini, "POST", "//v1beta/models/gemini-3-pro%3AgenerateContent", "X-Goog-Api-Key", "/v1beta/models/gemini-3-pro:generateContent"},
+		{gemini, "GET", "/v1beta/models", "X-Goog-Api-Key", "/v1beta/models"},
+		{gemini, "GET", "/v1/models", "X-Goog-Api-Key", "/v1/models"},
+		{gemini, "GET", "/v1/models?key=k", "", "/v1/models?key=k"},
+		{gemini, "POST", "/v1beta/models/text-embedding:embedContent", "X-Goog-Api-Key", "/v1beta/models/text-embedding:embedContent"},
+		{gemini, "POST", "/upload/v1beta/files", "X-Goog-Api-Key", "/upload/v1beta/files"},
+		{gemini, "POST", "/upload/v1/files", "X-Goog-Api-Key", "/upload/v1/files"},
+		{gemini, "POST", "/v1/cachedContents", "X-Goog-Api-Key", "/v1/cachedContents"},
+		{gemini, "POST", "/v1/interactions", "X-Goog-Api-Key", "/v1/interactions"},
+		{gemini, "POST", "/v1beta/interactions", "X-Goog-Api-Key", "/v1beta/interactions"},
+		{vertex, "POST", "/v1beta1/projects/p/locations/us/publishers/google/models/gemini-3-pro:generateContent", "Authorization", "/v1beta1/projects/p/locations/us/publishers/google/models/gemini-3-pro:generateContent"},
+		{vertex, "POST", "/v1/publishers/google/models/gemini-3-pro:streamGenerateContent?alt=sse", "X-Goog-Api-Key", "/v1/publishers/google/models/gemini-3-pro:streamGenerateContent?alt=sse"},
+		{gemini, "POST", "/v1/publishers/google/models/gemini-3-pro:generateContent", "X-Goog-Api-Key", ""},
+		{"", "POST", "/v1beta/models/gemini-3-pro:generateContent", "X-Goog-Api-Key", ""},
+		{"", "POST", "/openai/v1beta/models/gemini-3-pro:streamGenerateContent?key=k", "", ""},
+		{"", "POST", "/anthropic/upload/v1beta/files?key=k", "", ""},
+	} {
+		headers := []string{tt.header, "planted-key"}
+		if tt.header == "" {
+			headers = nil
+		}
+		w, reached := askAll(t, anthropicHost, openaiHost, "", tt.at, request(tt.method, tt.path, headers...))
+		got := ""
+		if reached != nil {
+			got = strings.TrimPrefix(reached.URL.String(), tt.at)
+		}
+		if unescaped := strings.ReplaceAll(got, "%3A", ":"); unescaped != tt.want {
+			t.Errorf("%s at %q: it reached %q, want %q: %d %s", tt.path, tt.at, got, tt.want, w.Code, w.Body)
+		}
+		if tt.want != "" {
+			continue
+		}
+		var refusal struct {
+			Error struct {
+				Code            int
+				Message, Status string
+			}
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &refusal); err != nil || refusal.Error.Code != 404 || refusal.Error.Status != "NOT_FOUND" || !strings.Contains(refusal.Error.Message, "gemini") || strings.Contains(w.Body.String(), "lanted") {
+			t.Errorf("%s: %v %s", tt.path, err, w.Body)
+		}
+	}
+}
+
 // What furl passes on without understanding it goes where its path or its
 // headers say that it belongs, and nowhere if they do not say.
 func TestDestinations(t *testing.T) {
@@ -188,7 +232,7 @@ func TestDestinations(t *testing.T) {
 		{anthropicHost, openaiHost, "GET", "/v1/something-new", []string{"Authorization", "Bearer sk-proj-k"}, "api.openai.com", 200, ""},
 		{anthropicHost, openaiHost, "GET", "/v1/something-new", []string{"Authorization", "Bearer k", "Openai-Beta", "new=v1"}, "api.openai.com", 200, ""},
 		{anthropicHost, "https://openrouter.ai/api/v1", "GET", "/v1/something-new", []string{"Authorization", "Bearer sk-or-v1-k"}, "openrouter.ai", 200, ""},
-		{anthropicHost, "https://openrouter.ai/api/v1", "GET", "/v1/something-new", []string{"Authorization", "Bearer gsk_k"}, none, 404, "put /anthropic or /openai before the path"},
+		{anthropicHost, "https://openrouter.ai/api/v1", "GET", "/v1/something-new", []string{"Authorization", "Bearer gsk_k"}, none, 404, "put /anthropic, /openai or /gemini before the path"},
 		{anthropicHost, openaiHost, "GET", "/api/v1/models", []string{"X-Api-Key", "sk-ant-k", "Anthropic-Version", "2023-06-01"}, "api.anthropic.com", 200, ""},
 		{anthropicHost, openaiHost, "GET", "/api/v1/models/a/b", []string{"Authorization", "Bearer k"}, "api.openai.com", 200, ""},
 		// The prefix says it.
@@ -201,11 +245,11 @@ func TestDestinations(t *testing.T) {
 		{"", compatible, "GET", "/", nil, "127.0.0.1:11434", 200, ""},
 		{compatible, compatible, "GET", "/v1/something-new", []string{"Authorization", "Bearer k"}, "127.0.0.1:11434", 200, ""},
 		// Nothing says it.
-		{anthropicHost, openaiHost, "POST", "/v1/something-new", []string{"Authorization", "Bearer k"}, none, 404, "put /anthropic or /openai before the path"},
-		{anthropicHost, openaiHost, "POST", "/v2/embed", []string{"Authorization", "Bearer k"}, none, 404, "put /anthropic or /openai before the path"},
-		{anthropicHost, openaiHost, "GET", "/backend-api/codex/something-new", []string{"Authorization", "Bearer k"}, none, 404, "put /anthropic or /openai before the path"},
-		{anthropicHost, openaiHost, "GET", "/", nil, none, 404, "put /anthropic or /openai before the path"},
-		{anthropicHost, openaiHost, "GET", "/openaix/v1/something-new", nil, none, 404, "put /anthropic or /openai before the path"},
+		{anthropicHost, openaiHost, "POST", "/v1/something-new", []string{"Authorization", "Bearer k"}, none, 404, "put /anthropic, /openai or /gemini before the path"},
+		{anthropicHost, openaiHost, "POST", "/v2/embed", []string{"Authorization", "Bearer k"}, none, 404, "put /anthropic, /openai or /gemini before the path"},
+		{anthropicHost, openaiHost, "GET", "/backend-api/codex/something-new", []string{"Authorization", "Bearer k"}, none, 404, "put /anthropic, /openai or /gemini before the path"},
+		{anthropicHost, openaiHost, "GET", "/", nil, none, 404, "put /anthropic, /openai or /gemini before the path"},
+		{anthropicHost, openaiHost, "GET", "/openaix/v1/something-new", nil, none, 404, "put /anthropic, /openai or /gemini before the path"},
 		// There is no provider of that API.
 		{anthropicHost, "", "POST", "/v1/chat/completions", []string{"Authorization", "Bearer k"}, none, 404, "set gateway.openai"},
 		{anthropicHost, "", "GET", "/openai/v1/models", []string{"Authorization", "Bearer k"}, none, 404, "set gateway.openai"},

@@ -38,6 +38,8 @@ type Upstreams struct {
 	// Anthropic serves the Messages API, OpenAI the Chat Completions and
 	// Responses APIs. The APIs of a nil upstream are refused.
 	Anthropic, OpenAI *upstream.Client
+	// Gemini serves Google's generateContent, of the Gemini API or of Vertex AI.
+	Gemini *upstream.Client
 	// ChatGPT serves the Responses API to people who signed in with ChatGPT. It gets
 	// the requests with the header chatgpt-account-id, and OpenAI the others.
 	ChatGPT *upstream.Client
@@ -69,6 +71,8 @@ func (up *Upstreams) cure(refusing *upstream.Client) string {
 		key = "anthropic"
 	case up.OpenAI:
 		key = "openai"
+	case up.Gemini:
+		key = "gemini"
 	default:
 		return ""
 	}
@@ -221,7 +225,7 @@ type Gateway struct {
 }
 
 // ErrNoUpstream is the error of New without an upstream and without a page.
-var ErrNoUpstream = errors.New("no upstream configured: set gateway.anthropic, gateway.openai or gateway.chatgpt")
+var ErrNoUpstream = errors.New("no upstream configured: set gateway.anthropic, gateway.openai, gateway.gemini or gateway.chatgpt")
 
 // New returns a Gateway that records in sessions. Without upstreams, it serves only
 // Options.Page and furl's API. The caller closes sessions and

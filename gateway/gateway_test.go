@@ -65,7 +65,12 @@ func (st *fixture) begin(t testing.TB, store storage.Store, sess *session.Option
 		t.Fatal(err)
 	}
 	t.Cleanup(up.Close)
-	if st.gateway, err = gateway.New(st.sessions, gateway.Upstreams{Anthropic: up, OpenAI: up}, o); err != nil {
+	google, err := upstream.New(st.direct.URL, &upstream.Options{Vendor: upstream.Google})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(google.Close)
+	if st.gateway, err = gateway.New(st.sessions, gateway.Upstreams{Anthropic: up, OpenAI: up, Gemini: google}, o); err != nil {
 		t.Fatal(err)
 	}
 	st.front = httptest.NewServer(patient{st.gateway})

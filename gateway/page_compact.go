@@ -26,7 +26,7 @@ type compactor struct{ g *Gateway }
 
 // compactorFor returns the Compactor of the page and the API, nil if there is no provider, or if summaries are off.
 func (g *Gateway) compactorFor() Compactor {
-	if g.summaries.o.Off || g.up.Anthropic == nil && g.up.OpenAI == nil {
+	if g.summaries.o.Off || g.up.Anthropic == nil && g.up.OpenAI == nil && g.up.Gemini == nil {
 		return nil
 	}
 	return compactor{g}
@@ -34,8 +34,11 @@ func (g *Gateway) compactorFor() Compactor {
 
 // upstreamOf returns the provider of a wire format, nil if there is none.
 func (g *Gateway) upstreamOf(format furl.Format) *upstream.Client {
-	if format == furl.FormatAnthropic {
+	switch format {
+	case furl.FormatAnthropic:
 		return g.up.Anthropic
+	case furl.FormatGemini:
+		return g.up.Gemini
 	}
 	return g.up.OpenAI
 }

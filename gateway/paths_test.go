@@ -216,7 +216,7 @@ func TestSpendingOfPrefixedPaths(t *testing.T) {
 // The path that the error of an ambiguous path names works.
 func TestPathOfTheError(t *testing.T) {
 	w, reached := askVendors(t, anthropicHost, openaiHost, request("POST", "/api/v1/something-new", "Authorization", "Bearer k"))
-	if reached != nil || !strings.Contains(w.Body.String(), "put /anthropic or /openai before the path") {
+	if reached != nil || !strings.Contains(w.Body.String(), "put /anthropic, /openai or /gemini before the path") {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	for path, want := range map[string]string{

@@ -27,6 +27,7 @@ type Status struct {
 	// Anthropic, OpenAI and ChatGPT are the upstream addresses, "" if not configured.
 	Anthropic string `json:"anthropic,omitempty"`
 	OpenAI    string `json:"openai,omitempty"`
+	Gemini    string `json:"gemini,omitempty"`
 	ChatGPT   string `json:"chatgpt,omitempty"`
 	// CertificateExpires is when the gateway's certificate expires, zero if its
 	// connections are not encrypted.
@@ -84,7 +85,7 @@ type Totals struct {
 func (g *Gateway) status(r *http.Request) (*Status, error) {
 	st := &Status{
 		Version: g.o.Version, Started: g.started, Now: g.o.Now().UTC(), NotReady: g.notReady(r.Context()), DryRun: g.o.DryRun,
-		Anthropic: addressOf(g.up.Anthropic), OpenAI: addressOf(g.up.OpenAI), ChatGPT: addressOf(g.up.ChatGPT),
+		Anthropic: addressOf(g.up.Anthropic), OpenAI: addressOf(g.up.OpenAI), Gemini: addressOf(g.up.Gemini), ChatGPT: addressOf(g.up.ChatGPT),
 		Keys: g.guard != nil && g.guard.Required(), Tenants: len(g.o.TenantSecret) > 0,
 	}
 	if g.o.Certificate != nil {

@@ -47,7 +47,7 @@ const (
 var credentialHeaders = []string{headerAuthorization, headerKey, headerAzureKey, headerGoogleKey}
 
 var google = &vendor{
-	name: "Google", hosts: []string{".googleapis.com"},
+	name: Google, hosts: []string{".googleapis.com"},
 	headers: []string{headerAuthorization, headerGoogleKey}, prefixes: []string{"AIza", "AQ.", "ya29."},
 }
 
@@ -58,6 +58,7 @@ var chatGPT = &vendor{name: ChatGPT, hosts: []string{"chatgpt.com", ".chatgpt.co
 // The names of vendors.
 const (
 	Anthropic = "Anthropic"
+	Google    = "Google"
 	// ChatGPT is the vendor whose credentials are logins with ChatGPT.
 	ChatGPT = "ChatGPT"
 )

@@ -66,7 +66,7 @@ func TestReload(t *testing.T) {
 	home := t.TempDir()
 	file := filepath.Join(home, "furl.yaml")
 	gatewayOf := func(url, more string) string {
-		return fmt.Sprintf("gateway:\n  anthropic: %s\n  openai: none\n%s", url, more)
+		return fmt.Sprintf("gateway:\n  anthropic: %s\n  openai: none\n  gemini: none\n%s", url, more)
 	}
 	settings(t, file, gatewayOf(firstURL, ""))
 	p := serve(t, home, "--store", home+"/furl.db", "--config", file)
@@ -75,7 +75,7 @@ func TestReload(t *testing.T) {
 
 	// A file with a mistake in it.
 	settings(t, file, gatewayOf(secondURL, "  dry_run: maybe\n"))
-	if code, _, text := reload(t, p.url); code != http.StatusUnprocessableEntity || !strings.Contains(text, "(line 4): expected true or false") {
+	if code, _, text := reload(t, p.url); code != http.StatusUnprocessableEntity || !strings.Contains(text, "(line 5): expected true or false") {
 		t.Errorf("a wrong file gives %d %s", code, text)
 	}
 	settings(t, file, gatewayOf("none", ""))

@@ -115,10 +115,11 @@ type Telemetry struct {
 type Gateway struct {
 	// Listen is the address. If empty, DefaultListen.
 	Listen string `yaml:"listen"`
-	// Anthropic and OpenAI are the base addresses of the providers. If
+	// Anthropic, OpenAI and Gemini are the base addresses of the providers. If
 	// empty, the providers' own; "none" serves none.
 	Anthropic string `yaml:"anthropic"`
 	OpenAI    string `yaml:"openai"`
+	Gemini    string `yaml:"gemini"`
 	// ChatGPT is the base address of the provider for logins with ChatGPT. If
 	// empty, ChatGPT's backend if OpenAI is the default, else none.
 	ChatGPT string `yaml:"chatgpt"`
@@ -557,6 +558,7 @@ policy: auto
 #   listen: 127.0.0.1:7410
 #   anthropic: https://api.anthropic.com
 #   openai: https://api.openai.com
+#   gemini: https://generativelanguage.googleapis.com
 #   tls:
 #     cert_file: cert.pem
 #     key_file: key.pem

@@ -70,6 +70,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"listen":            listen(&c.Gateway.Listen),
 			"anthropic":         address(&c.Gateway.Anthropic, "none"),
 			"openai":            address(&c.Gateway.OpenAI, "none"),
+			"gemini":            address(&c.Gateway.Gemini, "none"),
 			"chatgpt":           address(&c.Gateway.ChatGPT, "none"),
 			"tls":               c.readTLS,
 			"client_keys_env":   keyVariable(&c.Gateway.ClientKeysEnv),

@@ -155,6 +155,9 @@ func (d *gatewayDoctor) examine(ctx context.Context) {
 			d.stream(ctx)
 			d.provider(ctx, "anthropic", st.Anthropic)
 			d.provider(ctx, "openai", st.OpenAI)
+			if st.Gemini != workspace.GeminiAddress { // not all who use furl use it
+				d.provider(ctx, "gemini", st.Gemini)
+			}
 			if st.ChatGPT != workspace.ChatGPTAddress { // few people need it, and some networks block it
 				d.provider(ctx, "chatgpt", st.ChatGPT)
 			}

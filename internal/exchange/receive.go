@@ -160,13 +160,23 @@ func (r *Received) compacts(req *protocol.Request) bool {
 	return r.Endpoint.Compact || r.API.AsksCompaction(req)
 }
 
+// clientGemini is Hints.Client of Gemini CLI.
+const clientGemini = "Gemini CLI"
+
 // isAuxiliary reports whether a request is auxiliary, such as one for a title: it has the
 // id of a conversation and is not part of it. Such requests have no tools, neither in the
 // list of tools nor defined in messages, and no assistant message. A chat without tools also
 // starts like this; it is recorded from its second request on, which repeats the first. A
 // client's own request for a summary is not auxiliary if it has the history: it is a branch
 // of the session and needs the session's reductions to fit.
+//
+// Gemini CLI has no id of a conversation. Before each prompt it asks which model should
+// answer, and later whether the model repeats itself: these requests have other messages,
+// no tools, and demand a reply by a schema.
 func isAuxiliary(req *protocol.Request, h protocol.Hints) bool {
+	if api := wire.For(req.Format); h.Client == clientGemini && !definesTools(req) && !api.AllowsPlainText(req.Fields()) {
+		return true
+	}
 	if h.Hint == "" || h.Session != "" || definesTools(req) {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-var mergedFormats = []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses}
+var mergedFormats = []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses, furl.FormatGemini}
 
 func isOwn(name string) bool { return strings.HasPrefix(name, "memory_") }
 
@@ -45,6 +45,7 @@ func FuzzMerger(f *testing.F) {
 		"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{}}}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"memory_get\",\"input\":{}}}\n\nevent: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":5}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
 		"data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"h\\u00e9\",\"tool_calls\":[{\"index\":0,\"id\":\"x\",\"function\":{\"name\":\"memory_get\",\"arguments\":\"\"}},{\"index\":1,\"id\":\"y\",\"function\":{\"name\":\"bash\",\"arguments\":\"{}\"}}]}}]}\r\n\r\ndata: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}],\"usage\":{\"prompt_tokens\":3}}\n\ndata: [DONE]\n\n",
 		"event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"r\"}}\n\n: ping\n\nevent: response.output_item.added\ndata: {\"type\":\"response.output_item.added\",\"sequence_number\":1,\"output_index\":0,\"item\":{\"type\":\"function_call\",\"name\":\"memory_get\"}}\n\nevent: response.completed\ndata: {\"type\":\"response.completed\",\"sequence_number\":2,\"response\":{\"id\":\"r\",\"output\":[{\"type\":\"function_call\",\"name\":\"memory_get\"}],\"usage\":{}}}\n\n",
+		"data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"},{\"functionCall\":{\"name\":\"memory_get\",\"args\":{}}},{\"functionCall\":{\"name\":\"bash\"}}],\"role\":\"model\"},\"index\":0}]}\r\n\r\ndata: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"\"}]},\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":3}}\n\n",
 		"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":4,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"bash\"}}",
 		"data: {\n\ndata: x", "\xef\xbb\xbfdata:1\n\n:\n", "event: error\ndata: {\"type\":\"error\"}\n\nhalf",
 	} {

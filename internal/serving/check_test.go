@@ -28,7 +28,7 @@ func TestConfigCheckServes(t *testing.T) {
 		{"gateway: {tenants: true, tenant_by: key}", "gateway.tenant_by: key needs client keys", ""},
 		{"gateway: {client_keys_file: keys, tenant_by: key}", "gateway.tenant_by has no effect without gateway.tenants: true", ""},
 		{"gateway: {client_keys_file: keys, operator_key_file: keys}", "operator key is also a client key", ""},
-		{"gateway: {anthropic: none, openai: none}", "no upstream configured", ""},
+		{"gateway: {anthropic: none, openai: none, gemini: none}", "no upstream configured", ""},
 		{"store: mysql://root@localhost/furl", "postgres:// URL", ""},
 		{"catalog: missing.yaml", "missing.yaml", ""},
 	} {

@@ -11,7 +11,7 @@ import (
 // reported is session.Options.Reported of a gateway.
 func (s *Running) reported(model string, format furl.Format) (session.Reported, bool) {
 	up := s.askedProviders.Load()
-	return workspace.ReportedBy(s.models, addressOf(up.Anthropic), addressOf(up.OpenAI), model, format)
+	return workspace.ReportedBy(s.models, workspace.Addresses{Anthropic: addressOf(up.Anthropic), OpenAI: addressOf(up.OpenAI), Gemini: addressOf(up.Gemini)}, model, format)
 }
 
 // useProviders sets the providers whose reports are used.

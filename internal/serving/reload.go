@@ -67,6 +67,9 @@ func (f *Gateway) live(s *Running, c *config.Config, file string) (*live, error)
 	if l.up.OpenAI, err = s.provider(f.openAIOf(c)); err != nil {
 		return nil, blame(f.Openai, fmt.Errorf("openai: %w", err))
 	}
+	if l.up.Gemini, err = s.gemini(f.geminiOf(c)); err != nil {
+		return nil, blame(f.Gemini, fmt.Errorf("gemini: %w", err))
+	}
 	if l.up.ChatGPT, err = s.chatGPT(f.chatGPTOf(c)); err != nil {
 		return nil, blame(f.ChatGPT, fmt.Errorf("chatgpt: %w", err))
 	}
@@ -136,6 +139,11 @@ func (f *Gateway) openAIOf(c *config.Config) string {
 	return cmp.Or(f.Openai, c.Gateway.OpenAI, workspace.OpenaiAddress)
 }
 
+// geminiOf returns the address of the provider of Gemini's format, or none.
+func (f *Gateway) geminiOf(c *config.Config) string {
+	return cmp.Or(f.Gemini, c.Gateway.Gemini, workspace.GeminiAddress)
+}
+
 // chatGPTOf returns the base address for logins with ChatGPT. If another provider than
 // OpenAI is configured, there is none, unless it is set: requests are then meant to
 // reach neither OpenAI nor ChatGPT.
@@ -150,6 +158,12 @@ func (f *Gateway) chatGPTOf(c *config.Config) string {
 // provider returns the client for an address, the same one for the same address.
 func (s *Running) provider(address string) (*upstream.Client, error) {
 	return s.client(address, address, &upstream.Options{Logger: s.log})
+}
+
+// gemini returns the client for a provider of Gemini's format at an address, which gets
+// credentials in Google's headers.
+func (s *Running) gemini(address string) (*upstream.Client, error) {
+	return s.client(address, upstream.Google+" "+address, &upstream.Options{Logger: s.log, Vendor: upstream.Google})
 }
 
 // chatGPT returns the client for logins with ChatGPT at an address.

@@ -47,6 +47,7 @@ type Gateway struct {
 	workspace.Workspace
 	Listen, Policy, Window, Level string
 	Anthropic, Openai, ChatGPT    string
+	Gemini                        string
 	DryRun, Recall, NoPage        bool
 	Playback                      bool
 	Running                       bool   // furl run

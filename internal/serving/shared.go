@@ -23,7 +23,7 @@ func (f *Gateway) shared(s *Running, c *config.Config, file string, o *gateway.O
 	now := *c.Started(s.Config)
 	now.Policy = cmp.Or(f.Policy, now.Default())
 	now.Gateway.Anthropic = cmp.Or(f.Anthropic, now.Gateway.Anthropic, workspace.AnthropicAddress)
-	now.Gateway.OpenAI, now.Gateway.ChatGPT = f.openAIOf(&now), f.chatGPTOf(&now)
+	now.Gateway.OpenAI, now.Gateway.Gemini, now.Gateway.ChatGPT = f.openAIOf(&now), f.geminiOf(&now), f.chatGPTOf(&now)
 	now.Gateway.DryRun, now.Gateway.Recall = o.DryRun, o.Recall
 	page := o.Page != nil
 	now.Gateway.Page = &page

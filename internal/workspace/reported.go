@@ -29,7 +29,9 @@ func reported(c *config.Config) func(model string, format furl.Format) (session.
 	}
 	book := sync.OnceValue(func() *modelsapi.Book { return modelsapi.Open(ModelsFile(), nil, nil) })
 	return func(model string, format furl.Format) (session.Reported, bool) {
-		return ReportedBy(book(), cmp.Or(c.Gateway.Anthropic, AnthropicAddress), cmp.Or(c.Gateway.OpenAI, OpenaiAddress), model, format)
+		return ReportedBy(book(), Addresses{
+			Anthropic: cmp.Or(c.Gateway.Anthropic, AnthropicAddress), OpenAI: cmp.Or(c.Gateway.OpenAI, OpenaiAddress), Gemini: cmp.Or(c.Gateway.Gemini, GeminiAddress),
+		}, model, format)
 	}
 }
 
@@ -37,21 +39,30 @@ func reported(c *config.Config) func(model string, format furl.Format) (session.
 func AsksModels(c *config.Config) bool { return c.Gateway.ModelsAPI == nil || *c.Gateway.ModelsAPI }
 
 // ReportedBy returns what the provider of a format reports of a model.
-func ReportedBy(book *modelsapi.Book, anthropic, openai, model string, format furl.Format) (session.Reported, bool) {
-	provider := openai
-	if format == furl.FormatAnthropic {
-		provider = anthropic
+func ReportedBy(book *modelsapi.Book, at Addresses, model string, format furl.Format) (session.Reported, bool) {
+	provider := at.OpenAI
+	switch format {
+	case furl.FormatAnthropic:
+		provider = at.Anthropic
+	case furl.FormatGemini:
+		provider = at.Gemini
 	}
 	f, ok := book.Fact(provider, model)
 	if !ok && format == "" { // a command that was only given a name
-		f, ok = book.Fact(anthropic, model)
+		if f, ok = book.Fact(at.Anthropic, model); !ok {
+			f, ok = book.Fact(at.Gemini, model)
+		}
 	}
 	return session.Reported{Window: f.Window, MaxOutput: f.MaxOutput, From: f.From, At: f.At}, ok
 }
+
+// Addresses are those of the providers, by the API that they serve.
+type Addresses struct{ Anthropic, OpenAI, Gemini string }
 
 // Default addresses of the providers.
 const (
 	AnthropicAddress = "https://api.anthropic.com"
 	OpenaiAddress    = "https://api.openai.com"
+	GeminiAddress    = "https://generativelanguage.googleapis.com"
 	ChatGPTAddress   = "https://chatgpt.com/backend-api/codex"
 )

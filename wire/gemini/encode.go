@@ -3,6 +3,7 @@ package gemini
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/furlhq/furl"
@@ -54,6 +55,13 @@ func (c codec) EncodeRequest(req *protocol.Request, v *furl.View) ([]byte, error
 		s := &v.Messages[i]
 		if s.Msg.Role == furl.RoleAssistant {
 			changed = false
+		}
+		if len(ours) > 0 && s.Msg.Role == furl.RoleAssistant && saysNothing(s.Msg) {
+			same = false
+			if s.Index >= 0 {
+				next = s.Index + 1
+			}
+			continue // it must not part the results
 		}
 		if len(ours) > 0 && (s.Msg.Role == furl.RoleAssistant || !startsWithResult(s)) {
 			items, ours = append(items, rawjson.Item{Index: -1, New: content(roleUser, ours...)}), nil
@@ -116,6 +124,11 @@ func (c codec) EncodeRequest(req *protocol.Request, v *furl.View) ([]byte, error
 	}
 	// The span is used for empty lists only.
 	return rawjson.Splice(req.Body, rawjson.List(rawjson.Span{}, elems, items)), nil
+}
+
+// saysNothing reports whether a content has no parts but thoughts and empty ones.
+func saysNothing(m *furl.Message) bool {
+	return !slices.ContainsFunc(m.Blocks, func(b furl.Block) bool { return b.Kind != furl.KindThinking })
 }
 
 // startsWithResult reports whether a shown message has a result as its first block.

@@ -317,7 +317,7 @@ func TestJoin(t *testing.T) {
 	}
 	send(piece(`{"text":"a"}`, ""))
 	send(piece(call, ""))
-	send(piece(`{"text":""}`, stop))
+	send(piece(`{"text":"!"}`, stop))
 	if !j.Called() {
 		t.Fatal("the call was not recognized")
 	}
@@ -325,8 +325,8 @@ func TestJoin(t *testing.T) {
 	send(strings.Replace(piece(`{"text":"b"}`, ""), `"r"`, `"s"`, 1))
 	send(piece(`{"text":"c"}`, stop))
 	end := strings.TrimSpace(string(j.End(furl.Usage{Input: 20, Output: 2}, false)))
-	want := []string{"data: " + piece(`{"text":"a"}`, ""), "data: " + `{"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"index":0}],"responseId":"r"}`,
-		"data: " + piece(`{"text":"b"}`, "")}
+	want := []string{"data: " + piece(`{"text":"a"}`, ""),
+		"data: " + `{"candidates":[{"content":{"parts":[{"text":"!"}],"role":"model"},"index":0}],"responseId":"r"}` + "\n\ndata: " + piece(`{"text":"b"}`, "")}
 	if diff := cmp.Diff(want, out); diff != "" {
 		t.Error(diff)
 	}

@@ -23,7 +23,10 @@ type joiner struct {
 	// Of the current stream:
 	calls bool   // some calls are held back
 	last  []byte // data of the final piece, held back
+	left  bool   // last has parts for the client
 	broke bool   // it ended with an error
+	// carry is what the client receives before the next piece.
+	carry []byte
 }
 
 // Called implements protocol.Joiner.
@@ -32,11 +35,22 @@ func (j *joiner) Called() bool { return j.calls }
 // Next implements protocol.Joiner.
 func (j *joiner) Next() {
 	j.rounds++
-	j.calls, j.last = false, nil
+	if j.left {
+		j.carry = sse.JSON("", without(editCandidate(j.last, func(c []byte) []byte { return without(c, "finishReason") }), "usageMetadata"))
+	}
+	j.calls, j.last, j.left = false, nil, false
 }
 
 // Event implements protocol.Joiner.
 func (j *joiner) Event(event string, data, raw []byte) []byte {
+	out := j.event(event, data, raw)
+	if len(j.carry) > 0 {
+		out, j.carry = append(j.carry, out...), nil
+	}
+	return out
+}
+
+func (j *joiner) event(event string, data, raw []byte) []byte {
 	if data == nil || j.broke {
 		return raw
 	}
@@ -47,7 +61,7 @@ func (j *joiner) Event(event string, data, raw []byte) []byte {
 	case p.failed:
 		// The client receives the error unchanged, and no end that would make
 		// the reply look complete.
-		j.broke, j.last = true, nil
+		j.broke, j.last, j.left = true, nil, false
 		return raw
 	}
 	if j.id == nil {
@@ -75,23 +89,20 @@ func (j *joiner) Event(event string, data, raw []byte) []byte {
 		return nil // nothing for the client
 	case p.finish == "":
 		return sse.JSON(event, data)
-	case !j.calls:
-		j.last = bytes.Clone(data)
-		return nil
 	}
-	j.last = bytes.Clone(editParts(data, func([][]byte) [][]byte { return [][]byte{[]byte(`{"text":""}`)} }))
-	if left == 0 {
-		return nil
+	if j.left = left > 0; !j.left {
+		data = editParts(data, func([][]byte) [][]byte { return [][]byte{[]byte(`{"text":""}`)} })
 	}
-	return sse.JSON(event, without(editCandidate(data, func(c []byte) []byte { return without(c, "finishReason") }), "usageMetadata"))
+	j.last = bytes.Clone(data)
+	return nil
 }
 
 // End implements protocol.Joiner.
 func (j *joiner) End(used furl.Usage, _ bool) []byte {
 	if j.last == nil {
-		return nil
+		return j.carry
 	}
-	return sse.JSON("", setUsage(j.last, used))
+	return append(j.carry, sse.JSON("", setUsage(j.last, used))...)
 }
 
 // isOwn reports whether a part calls one of furl's tools.

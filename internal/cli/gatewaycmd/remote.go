@@ -14,7 +14,7 @@ import (
 
 // runRemote is furl run with --gateway.
 func (f *serveFlags) runRemote(cmd *cobra.Command, args []string) error {
-	for _, name := range []string{"store", "anthropic", "openai", "chatgpt", "policy", "window", "dry-run", "recall", "no-page", "log"} {
+	for _, name := range []string{"store", "anthropic", "openai", "gemini", "chatgpt", "policy", "window", "dry-run", "recall", "no-page", "log"} {
 		if cmd.Flags().Changed(name) {
 			return usage.Errorf("--%s has no effect with --gateway, which has its own settings", name)
 		}

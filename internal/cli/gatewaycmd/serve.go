@@ -42,6 +42,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.Listen, "listen", "", "`address` to listen on (default "+config.DefaultListen+")")
 	fl.StringVar(&f.Anthropic, "anthropic", "", "base `URL` of a provider of Anthropic Messages, or none (default "+workspace.AnthropicAddress+")")
 	fl.StringVar(&f.Openai, "openai", "", "base `URL` of a provider of Chat Completions and Responses, or none (default "+workspace.OpenaiAddress+")")
+	fl.StringVar(&f.Gemini, "gemini", "", "base `URL` of a provider of Gemini's format, or none (default "+workspace.GeminiAddress+")")
 	fl.StringVar(&f.ChatGPT, "chatgpt", "", "base `URL` for a login with ChatGPT, or none (default ChatGPT's, none with --openai)")
 	fl.StringVar(&f.Policy, "policy", "", "policy `name`: "+strings.Join(f.store.Program.PolicyNames(), ", ")+" (default that of the configuration, else auto)")
 	fl.StringVar(&f.Window, "window", "", "context window in `tokens`, such as 128k (default the model's)")

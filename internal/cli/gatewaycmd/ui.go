@@ -22,7 +22,7 @@ const uiListen = "127.0.0.1:7412"
 // UICommand returns furl ui.
 func UICommand(p cmdline.Program) *cobra.Command {
 	f := serveFlags{
-		Gateway: serving.Gateway{Only: true, Anthropic: "none", Openai: "none", ChatGPT: "none", Usual: "warn"},
+		Gateway: serving.Gateway{Only: true, Anthropic: "none", Openai: "none", Gemini: "none", ChatGPT: "none", Usual: "warn"},
 		store:   cmdline.NewStoreFlags(p),
 	}
 	noOpen := false
