@@ -30,7 +30,8 @@ type session struct {
 	// compactions are the agent's own that a model wrote, by their records.
 	compactions map[furl.Seq]*compaction
 	// sizes converts counted tokens into the provider's tokens. It is fitted to
-	// the sizes that the whole recording reports.
+	// the sizes that the whole recording reports, and prices the requests; policies
+	// plan with request.fit.
 	sizes token.Calibration
 	// asked are the requests that continue others and whose cost is known. fitted is what the
 	// prompts with reported usage cost as simulated with their hits, billed what they
@@ -82,6 +83,10 @@ type request struct {
 	// not recorded.
 	shown token.Part
 	fixed int
+	// fit converts sizes as it was known before the request, and fitFixed is fixed by it:
+	// policies plan with them, because no later report is known then.
+	fit      token.Calibration
+	fitFixed int
 	// epoch is the newest recorded compaction before the request. Parts that
 	// were sent but not recorded last until the next one.
 	epoch furl.Seq
@@ -321,6 +326,7 @@ func (w *walker) report(q *request, v *furl.View) {
 	w.model, w.changed = q.ex.Model, false
 	w.s.estimatedPeak = max(w.s.estimatedPeak, w.meter.Estimate())
 	w.s.reportedPeak = max(w.s.reportedPeak, q.ex.Usage.Prompt())
+	q.fit = w.meter.Calibration()
 	w.meter.Report(q.ex.Usage, q.ex.Passes)
 	q.shown = token.PartOfView(v)
 }
@@ -398,9 +404,10 @@ func (w *walker) finish() {
 	}
 	s.sizes = w.meter.Calibration()
 	for i, q := range s.requests {
-		q.fixed = s.sizes.Estimate(w.preamble)
+		q.fixed, q.fitFixed = s.sizes.Estimate(w.preamble), q.fit.Estimate(w.preamble)
 		if reported := q.ex.Passes.First(q.ex.Usage).Prompt(); reported > 0 {
 			q.fixed = max(0, reported-s.sizes.Added(q.shown))
+			q.fitFixed = max(0, reported-q.fit.Added(q.shown))
 		} else if said := s.sizes.Added(q.said); 10*q.output < 7*said { // no report, or the count of an unfinished reply
 			q.output, q.estimated = said, said
 		}

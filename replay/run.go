@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -219,7 +220,6 @@ func (r *run) send(ctx context.Context, rec furl.Record, q *request) error {
 	r.ping(q.at)
 	b := r.budget(q)
 	r.current = q
-	rewound := int(r.log.Head()) != r.log.Len()
 	if repair := policy.RepairOf(r.policy, r.log.State(), b); repair != nil {
 		if _, err := r.log.Append(r.log.Head(), q.at, furl.Furl, repair.Restoration); err != nil {
 			return err
@@ -227,21 +227,19 @@ func (r *run) send(ctx context.Context, rec furl.Record, q *request) error {
 		r.grow(0)
 		b = r.budget(q)
 	}
-	plan, err := r.policy.Plan(ctx, r.log.State(), b)
+	plan, err := r.plan(ctx, q, b)
 	if err != nil {
 		return err
 	}
-	for _, red := range plan.Reductions {
-		if _, err := r.log.Append(r.log.Head(), q.at, furl.Furl, red); err != nil {
+	view := plan.View
+	if size := q.fixed + r.s.sizes.Added(token.PartOfView(view)); b.Window > 0 && size > b.Window && !plan.Impossible {
+		// Where sizes were underestimated, the provider refuses the request and reports the size,
+		// and the gateway plans again with it.
+		b = r.budgetBy(q, r.s.sizes, q.fixed)
+		if plan, err = r.planAgain(ctx, q, b, plan); err != nil {
 			return err
 		}
-		r.grow(0)
-	}
-	view := plan.View
-	if view == nil || rewound {
-		// Right after a rewind, the plan's view refers to its reductions by
-		// numbers that other records have.
-		view = r.log.State().View(model)
+		view = plan.View
 	}
 	r.cache.long = r.longPreamble(q, &b, view)
 	if err := r.render(view); err != nil {
@@ -268,13 +266,49 @@ func (r *run) send(ctx context.Context, rec furl.Record, q *request) error {
 	return r.append(rec, furl.Furl, &ex)
 }
 
-// budget is the input of the policy.
-func (r *run) budget(q *request) furl.Budget {
+// plan plans a request and appends the reductions. The plan's view is that of the log: right
+// after a rewind, the one that a policy returns refers to its reductions by numbers that
+// other records have.
+func (r *run) plan(ctx context.Context, q *request, b furl.Budget) (*furl.Plan, error) {
+	rewound := int(r.log.Head()) != r.log.Len()
+	plan, err := r.policy.Plan(ctx, r.log.State(), b)
+	if err != nil {
+		return nil, err
+	}
+	for _, red := range plan.Reductions {
+		if _, err := r.log.Append(r.log.Head(), q.at, furl.Furl, red); err != nil {
+			return nil, err
+		}
+		r.grow(0)
+	}
+	if plan.View == nil || rewound {
+		plan.View = r.log.State().View(q.model)
+	}
+	return plan, nil
+}
+
+// planAgain is plan after one whose reductions were appended and were not enough.
+func (r *run) planAgain(ctx context.Context, q *request, b furl.Budget, first *furl.Plan) (*furl.Plan, error) {
+	plan, err := r.plan(ctx, q, b)
+	if err != nil {
+		return nil, err
+	}
+	plan.Reductions = slices.Concat(first.Reductions, plan.Reductions)
+	plan.Steps = slices.Concat(first.Steps, plan.Steps)
+	plan.Backstops += first.Backstops
+	return plan, nil
+}
+
+// budget is the input of the policy, with sizes as they were known before the request.
+func (r *run) budget(q *request) furl.Budget { return r.budgetBy(q, q.fit, q.fitFixed) }
+
+// budgetBy is budget with sizes by a fit, of which fixed tokens are not recorded.
+func (r *run) budgetBy(q *request, sizes token.Calibration, fixed int) furl.Budget {
 	b := policy.NewBudget(q.model, r.window)
-	b.Counter, b.Fixed, b.Recall = r.s.counter, q.fixed, r.o.Recall || policy.NeedsRecall(r.policy, &b)
-	b.Scale, b.PerItem = r.s.sizes.Scale(), r.s.sizes.PerItem()
+	b.Counter, b.Fixed, b.Recall = r.s.counter, fixed, r.o.Recall || policy.NeedsRecall(r.policy, &b)
+	b.Scale, b.PerItem = sizes.Scale(), sizes.PerItem()
 	b.Now, b.LastUse, b.Cold = q.at, r.cacheUsed(), r.model != "" && r.model != q.ex.Model
-	b.Size = q.fixed + r.s.sizes.Added(token.PartOfView(r.log.State().View(q.model)))
+	b.Size = fixed + sizes.Added(token.PartOfView(r.log.State().View(q.model)))
 	return b
 }
 
