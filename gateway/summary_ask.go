@@ -95,8 +95,12 @@ func (a *summarizer) send(ctx context.Context, body []byte) (answer *protocol.Re
 	ctx = t.startSummary(ctx, a, a.header)
 	defer func() { t.endSummary(status, reply, err) }()
 	a.header.Set("Accept-Encoding", "identity")
+	to := *a.url
+	if to.Path = a.rt.codec.WithModel(to.Path, a.requestModel); to.Path != a.url.Path {
+		to.RawPath = ""
+	}
 	x := exchange.Plain(a.rt.codec, a.requestModel, body)
-	resp, err := x.Send(ctx, exchange.SendOptions{Post: a.rt.postTo(a.url, a.header)})
+	resp, err := x.Send(ctx, exchange.SendOptions{Post: a.rt.postTo(&to, a.header)})
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,10 @@ func (codec) WithModel(path, model string) string {
 		return path
 	}
 	collection := strings.LastIndexByte(path[:name], '/')
-	return path[:collection+1] + resource(model) + path[method:]
+	if !strings.Contains(model, "/") {
+		model = "models/" + model
+	}
+	return path[:collection+1] + model + path[method:]
 }
 
 // resource returns the name of a model as paths have it.
