@@ -28,6 +28,7 @@ func (g *Gateway) root(w http.ResponseWriter, r *http.Request) {
 Its address is for agents, not for browsers:
   ANTHROPIC_BASE_URL=%s
   OPENAI_BASE_URL=%[1]s/v1
+  GOOGLE_GEMINI_BASE_URL=%[1]s
 
 In a terminal:
   furl run -- AGENT            start an agent that uses furl

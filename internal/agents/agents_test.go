@@ -26,6 +26,7 @@ func TestIdentify(t *testing.T) {
 		{"Copilot CLI with a provider of one's own", http.Header{"User-Agent": {"OpenAI/JS 7.59.0"}, "X-Interaction-Type": {"conversation-agent"}}, nil, "Copilot CLI"},
 		{"Codex", http.Header{"User-Agent": {"codex_exec/0.169.0 (Debian)"}, "Originator": {"codex_exec"}}, nil, "Codex"},
 		{"Codex by its originator", http.Header{"User-Agent": {"reqwest/1.0"}, "Originator": {"codex_exec"}}, nil, "Codex"},
+		{"Gemini CLI in a terminal", http.Header{"User-Agent": {"GeminiCLI-tui/0.61.0/gemini-3.1-pro-preview (linux; x64; terminal)"}}, nil, "Gemini CLI"},
 		{"Codex in a terminal", http.Header{"User-Agent": {"codex-tui/0.140.0"}}, nil, "Codex"},
 		{"opencode", http.Header{"User-Agent": {"opencode/1.18.33 ai-sdk/provider-utils/4.0.23"}}, []string{"You are opencode, a tool."}, "opencode"},
 		{"opencode with instructions of its user", http.Header{"User-Agent": {"opencode/1.18.33"}}, []string{"Be short."}, "opencode"},

@@ -226,8 +226,12 @@ var clients = map[string]Client{
 		}},
 	},
 	"gemini": {
-		Title: "Gemini CLI", URLNote: "the gateway does not support Gemini's format yet",
-		Files: []ConfigFile{{Paths: at("GEMINI_CLI_HOME", "", ".gemini/settings.json"), Settings: []Setting{mcpServers(mcpPlain)}}},
+		Title: "Gemini CLI", Env: []string{"GOOGLE_GEMINI_BASE_URL={url}", "GOOGLE_VERTEX_BASE_URL={url}"},
+		Notes: `# Or the same lines in ~/.gemini/.env. gemini -p also needs security.auth.selectedType "gemini-api-key" or "vertex-ai"
+# in ~/.gemini/settings.json, which /auth sets. A sign-in with Google does not use these variables.
+`,
+		URLNote: "start it with furl run -- gemini, or set the variables that furl serve --print-env gemini prints",
+		Files:   []ConfigFile{{Paths: at("GEMINI_CLI_HOME", "", ".gemini/settings.json"), Settings: []Setting{mcpServers(mcpPlain)}}},
 	},
 	"copilot": {
 		Title: "Copilot CLI", Manual: true, Notes: "# For Anthropic: COPILOT_PROVIDER_TYPE=anthropic and the URL without /v1.\n",
@@ -304,8 +308,8 @@ var clients = map[string]Client{
 		{Part: PartURL, Path: []string{"models", "providers", "openai", "models"}, Value: `[]`, Keep: true},
 		set(PartMCP, mcpPlain, "mcp", "servers", MCPName),
 	}}}},
-	"python": {Title: "the SDKs for Python", SDK: true, Env: []string{"ANTHROPIC_BASE_URL={url}", "OPENAI_BASE_URL={url}/v1"}},
-	"node":   {Title: "the SDKs for JavaScript", SDK: true, Env: []string{"ANTHROPIC_BASE_URL={url}", "OPENAI_BASE_URL={url}/v1"}},
+	"python": {Title: "the SDKs for Python", SDK: true, Env: []string{"ANTHROPIC_BASE_URL={url}", "OPENAI_BASE_URL={url}/v1", "GOOGLE_GEMINI_BASE_URL={url}"}},
+	"node":   {Title: "the SDKs for JavaScript", SDK: true, Env: []string{"ANTHROPIC_BASE_URL={url}", "OPENAI_BASE_URL={url}/v1", "GOOGLE_GEMINI_BASE_URL={url}"}},
 }
 
 // wrapStatusLine shows furl's status line after the user's own.

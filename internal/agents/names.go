@@ -60,9 +60,9 @@ func known(client string) (string, bool) {
 	if name, ok := names[lower]; ok {
 		return name, true
 	}
-	for _, from := range []string{"codex_", "codex-"} { // codex_exec, codex-tui, …
+	for _, from := range []string{"codex_", "codex-", "geminicli-"} { // codex_exec, codex-tui, GeminiCLI-tui, …
 		if strings.HasPrefix(lower, from) {
-			return names["codex"], true
+			return names[from[:len(from)-1]], true
 		}
 	}
 	return "", false

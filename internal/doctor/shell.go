@@ -11,7 +11,7 @@ import (
 // baseVariables are the environment variables in which agents and SDKs expect the
 // base URL of a provider, common ones first.
 var baseVariables = []string{
-	"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL",
+	"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL",
 	"ANTHROPIC_API_BASE", "OPENAI_API_BASE", "ANTHROPIC_API_ENDPOINT", "OPENAI_API_ENDPOINT",
 }
 

@@ -253,7 +253,7 @@ func (x *execution) noRequest(res *Result, agent ended, s *sandbox, t *Task) err
 		}
 		return fmt.Errorf("no request was answered (%s); the agent ended with %s%s", strings.Join(list, ", "), words, s.lastLine("agent.log"))
 	}
-	return fmt.Errorf("no request was recorded: the agent must use ANTHROPIC_BASE_URL or OPENAI_BASE_URL, and has ended with %s%s", words, s.lastLine("agent.log"))
+	return fmt.Errorf("no request was recorded: the agent must use ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL, and has ended with %s%s", words, s.lastLine("agent.log"))
 }
 
 func sortedStatuses(m map[int]int) []int {

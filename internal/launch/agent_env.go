@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,21 +39,6 @@ func agentOf(args []string) (c agents.Client, ok bool) {
 	command := CommandName(args[0])
 	c, ok = agents.ClientNamed(command)
 	return c, ok && slices.Contains(c.Programs(), command)
-}
-
-// ErrGemini is returned for Gemini CLI, whose requests would bypass the gateway.
-var ErrGemini = errors.New("furl serve does not support Gemini's format yet: start Gemini CLI without furl; furl import and furl replay read its sessions")
-
-// IsGemini reports whether a command starts Gemini CLI, directly or with npx and the
-// like.
-func IsGemini(args []string) bool {
-	switch CommandName(args[0]) {
-	case "gemini":
-		return true
-	case "npx", "bunx", "pnpx", "pnpm", "yarn", "npm", "bun":
-		return slices.ContainsFunc(args[1:], func(arg string) bool { return strings.HasPrefix(arg, "@google/gemini-cli") })
-	}
-	return false
 }
 
 // CommandName is the name of a program without its folder and Windows extension.

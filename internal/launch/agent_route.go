@@ -76,6 +76,8 @@ func Connect(place Place, command []string, to Forwarding) *Route {
 	case ok && c.Name == "codex":
 		r.connectCodex()
 		return r
+	case ok && c.Name == "gemini":
+		r.connectGemini()
 	case ok && c.Name == "kilo" && r.Getenv("KILO_CONFIG_CONTENT") != "":
 		r.problem("KILO_CONFIG_CONTENT is set, so furl does not set it: furl serve --print-env kilo prints the base URLs to add to it")
 	case ok && c.Manual && to.FreePort: // otherwise the user knows the address and may have set it
@@ -295,7 +297,8 @@ func (r *Route) Args(url string) []string {
 // Env returns the variables with which the agent is started. A variable with a
 // configuration that the user has set stays.
 func (r *Route) Env(url string) []string {
-	env := []string{"ANTHROPIC_BASE_URL=" + url, "OPENAI_BASE_URL=" + url + "/v1", "FURL_URL=" + url}
+	env := []string{"ANTHROPIC_BASE_URL=" + url, "OPENAI_BASE_URL=" + url + "/v1",
+		"GOOGLE_GEMINI_BASE_URL=" + url, "GOOGLE_VERTEX_BASE_URL=" + url, "FURL_URL=" + url}
 	if r.cloud != nil {
 		env = append(env, r.cloud.Base+"="+url+r.cloud.Path)
 		if r.cloud.Instead != "" {

@@ -87,3 +87,43 @@ func TestInteractiveClaude(t *testing.T) {
 		}
 	}
 }
+
+// Why requests of Gemini CLI do not reach furl.
+func TestConnectGemini(t *testing.T) {
+	tests := []struct {
+		name, settings, project string
+		env                     map[string]string
+		args                    []string
+		want                    string // in the warning; "": none
+	}{
+		{"a key", `{"security":{"auth":{"selectedType":"gemini-api-key"}}}`, "", nil, []string{"-p", "hi"}, ""},
+		{"a sign-in", `{"security":{"auth":{"selectedType":"oauth-personal"}}}`, "", nil, nil, `sends its requests to Gemini Code Assist`},
+		{"a sign-in by the environment", "", "", map[string]string{"GOOGLE_GENAI_USE_GCA": "true"}, nil, "GOOGLE_GENAI_USE_GCA is true"},
+		{"the project's choice", `{"security":{"auth":{"selectedType":"oauth-personal"}}}`, `{"security":{"auth":{"selectedType":"vertex-ai"}}}`, nil, nil, ""},
+		{"no choice", "", "", nil, nil, ""},
+		{"no choice, and a prompt", `{"ui":{}}`, "", nil, []string{"-p", "hi"}, `set security.auth.selectedType to "gemini-api-key" in`},
+		{"Vertex AI by the environment", "", "", map[string]string{"GOOGLE_GENAI_USE_VERTEXAI": "true"}, []string{"-p", "hi"}, ""},
+		{"settings that cannot be read", `{`, "", nil, []string{"-p", "hi"}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			home, project := t.TempDir(), t.TempDir()
+			for dir, text := range map[string]string{home: tt.settings, project: tt.project} {
+				if text == "" {
+					continue
+				}
+				if err := os.MkdirAll(filepath.Join(dir, ".gemini"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, ".gemini", "settings.json"), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			place := Place{Getenv: func(name string) string { return tt.env[name] }, Home: home, folder: project}
+			got := strings.Join(Connect(place, append([]string{"gemini"}, tt.args...), Forwarding{}).Problems, "\n")
+			if tt.want == "" != (got == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("warning %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -48,9 +48,6 @@ certificate, FURL_CERT_FILE and FURL_CERT_KEY_FILE a certificate to send it.`,
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
 				return cmdline.BadUsage(`furl run requires a command after "--", such as furl run -- claude`)
 			}
-			if launch.IsGemini(args) {
-				return launch.ErrGemini
-			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -193,7 +190,7 @@ func (r *agentRun) printNothing(say func(string, ...any), received int64) {
 	if len(r.problems) > 0 {
 		return
 	}
-	say("if the agent sent requests, it does not use ANTHROPIC_BASE_URL or OPENAI_BASE_URL: see furl serve --print-env AGENT")
+	say("if the agent sent requests, it does not use ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL: see furl serve --print-env AGENT")
 }
 
 // resumeCommand returns the command that continues a session, "" if the agent has

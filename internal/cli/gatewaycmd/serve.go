@@ -86,7 +86,7 @@ fails, requests are passed through too (unless gateway.refuse is set).
 				return f.environment(cmd.OutOrStdout())
 			}
 			return f.Serve(cmd.Context(), serving.ServeShutdown, func(ctx context.Context, s *serving.Running, url string) error {
-				text := fmt.Sprintf("furl listens on %s\n  ANTHROPIC_BASE_URL=%s\n  OPENAI_BASE_URL=%s/v1\n", url, url, url)
+				text := fmt.Sprintf("furl listens on %s\n  ANTHROPIC_BASE_URL=%s\n  OPENAI_BASE_URL=%s/v1\n  GOOGLE_GEMINI_BASE_URL=%s\n", url, url, url, url)
 				if f.HasPage(s.Config) {
 					text += fmt.Sprintf("Sessions in a browser: %s/\n", url)
 				}
@@ -107,9 +107,6 @@ func (f *serveFlags) environment(w io.Writer) error {
 	c, _, err := config.Load(f.Config, f.Policies)
 	if err != nil {
 		return err
-	}
-	if f.printEnv == "gemini" {
-		return launch.ErrGemini
 	}
 	client, ok := agents.ClientNamed(f.printEnv)
 	if !ok || !client.PrintsEnv() {

@@ -20,7 +20,6 @@ import (
 	"github.com/furlhq/furl/internal/cli/cmdline"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/eval"
-	"github.com/furlhq/furl/internal/launch"
 	"github.com/furlhq/furl/internal/numbers"
 	"github.com/furlhq/furl/internal/visible"
 	"github.com/furlhq/furl/internal/workspace"
@@ -151,8 +150,6 @@ func (f *evalFlags) checkArgs(cmd *cobra.Command, args []string) error {
 		return cmdline.BadUsage("furl eval: unexpected argument %q: put the agent's command after \"--\"", cmdline.Printable(tasks[1]))
 	case len(command) == 0:
 		return cmdline.BadUsage(`furl eval requires the agent's command after "--", such as furl eval %s --budget 10 -- claude -p {instruction}`, of)
-	case launch.IsGemini(command):
-		return launch.ErrGemini
 	}
 	if f.runs < 1 || f.runs > 1000 {
 		return cmdline.BadUsage("invalid --runs %d: expected 1 to 1000", f.runs)

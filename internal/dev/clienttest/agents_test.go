@@ -60,6 +60,18 @@ var coders = []coder{
 	pi("openai-completions", "gpt-5"),
 	pi("openai-responses", "gpt-5"),
 	pi("anthropic-messages", "claude-sonnet-4-5"),
+	{
+		name: "gemini", title: "Gemini CLI", model: "gemini-3.1-pro-preview", window: 40_000,
+		program: scripted("@google/gemini-cli/bundle/gemini.js"),
+		setup: func(t testing.TB, st *fixture) {
+			st.atHome(t, ".gemini/settings.json", `{"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false}}`)
+		},
+		env: func(st *fixture) []string {
+			return []string{"GOOGLE_GEMINI_BASE_URL=" + st.url, "GEMINI_API_KEY=dummy", "GEMINI_CLI_TRUST_WORKSPACE=true"}
+		},
+		first: func(task string) []string { return []string{"--yolo", "-p", task} },
+		again: func(task string) []string { return []string{"--yolo", "--resume", "latest", "-p", task} },
+	},
 }
 
 func claude(args ...string) []string {
@@ -216,6 +228,9 @@ func TestRun(t *testing.T) {
 		{"claude", packaged("@anthropic-ai/claude-code-linux-x64/claude"), claude("-p", task), append(coders[0].env(&fixture{}), "ANTHROPIC_BASE_URL=")},
 		{"opencode", packaged("opencode-linux-x64/bin/opencode"), []string{"run", "-m", "anthropic/claude-sonnet-4-5", task}, append(quiet(nil), "ANTHROPIC_API_KEY=dummy")},
 		{"codex", named("codex", scripted("@openai/codex/bin/codex.js")), codex("-m", "gpt-5-codex", task), []string{"CODEX_API_KEY=dummy"}},
+		// Over Vertex AI with a key it needs no settings.
+		{"gemini", named("gemini", scripted("@google/gemini-cli/bundle/gemini.js")), []string{"--yolo", "-p", task},
+			[]string{"GOOGLE_GENAI_USE_VERTEXAI=true", "GOOGLE_API_KEY=dummy", "GEMINI_CLI_TRUST_WORKSPACE=true"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -136,7 +136,7 @@ func (st *fixture) furl(ctx context.Context, args ...string) *exec.Cmd {
 
 // serveArgs are those that put furl in front of the sim.
 func (st *fixture) serveArgs() []string {
-	args := []string{"--anthropic", st.provider.URL, "--openai", st.provider.URL, "--chatgpt", st.provider.URL + "/v1", "--window", fmt.Sprint(st.window), "--log", "warn"}
+	args := []string{"--anthropic", st.provider.URL, "--openai", st.provider.URL, "--gemini", st.provider.URL, "--chatgpt", st.provider.URL + "/v1", "--window", fmt.Sprint(st.window), "--log", "warn"}
 	if st.recall {
 		args = append(args, "--recall")
 	}

@@ -21,6 +21,7 @@ func TestGo(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		for name, begin := range map[string]func(*fixture, testing.TB, bool) func(string) string{
 			"anthropic": (*fixture).anthropicAgent, "chat": (*fixture).chatAgent, "responses": (*fixture).responsesAgent,
+			"gemini": (*fixture).geminiAgent,
 		} {
 			t.Run(fmt.Sprintf("%s stream=%v", name, stream), func(t *testing.T) {
 				t.Parallel()

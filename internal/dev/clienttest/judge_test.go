@@ -20,11 +20,13 @@ import (
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire/anthropic"
+	"github.com/furlhq/furl/wire/gemini"
 	"github.com/furlhq/furl/wire/openai"
 )
 
 var codecs = map[furl.Format]protocol.Codec{
 	furl.FormatAnthropic: anthropic.Codec, furl.FormatChat: openai.Chat, furl.FormatResponses: openai.Responses,
+	furl.FormatGemini: gemini.Codec,
 }
 
 // judge holds a fixture to what furl promises after a client has worked with it
@@ -32,7 +34,7 @@ var codecs = map[furl.Format]protocol.Codec{
 func (st *fixture) judge(t *testing.T, steps int) {
 	t.Helper()
 	for _, r := range st.sim.Requests() {
-		if r.Verdict != sim.VerdictOK {
+		if r.Verdict != sim.VerdictOK && !cutByRouter(&r) {
 			t.Errorf("request %d, %s %s, %s: %s", r.N, r.Method, r.Path, r.Verdict, r.Error)
 		}
 	}
@@ -56,6 +58,13 @@ func (st *fixture) judge(t *testing.T, steps int) {
 	}
 	st.whole(t, s, steps)
 	st.recalled(t, s)
+}
+
+// cutByRouter reports whether a request is Gemini CLI's question which model is to answer, with so
+// much of the end of the history that it begins with a call, which Google refuses. The client
+// goes on without an answer (github.com/google-gemini/gemini-cli/issues/11814 has the same).
+func cutByRouter(r *sim.Entry) bool {
+	return r.API == furl.FormatGemini && bytes.Contains(r.Body, []byte(`"responseJsonSchema"`)) && strings.HasPrefix(r.Error, "Please ensure that function call turn")
 }
 
 // whole holds the session to the work: each piece is in one result of it,
@@ -106,7 +115,7 @@ func (st *fixture) recalled(t *testing.T, s *session.Session) {
 				Text string `json:"text"`
 			}
 			st.get(t, "/sessions/"+string(s.ID())+"/blocks/"+handle, nil, &original)
-			if want, ok := sent[keyOf(b)]; !ok || want != original.Text {
+			if want, ok := sent[keyOf(b)]; !ok || want != original.Text && !clippedFrom(want, original.Text) {
 				t.Errorf("%s, a %s: got %.200q, the client had %.200q", handle, b.Kind, original.Text, want)
 			}
 			if b.Kind != furl.KindResult {
@@ -120,6 +129,14 @@ func (st *fixture) recalled(t *testing.T, s *session.Session) {
 		t.Errorf("%d results are hidden (%d blocks in all), want 5 or more", results, hidden)
 	}
 	st.printed(t, s, shown)
+}
+
+// clippedFrom reports whether a text is what furl sends of a longer one, of which the provider
+// never saw the middle.
+func clippedFrom(text, original string) bool {
+	before, rest, ok := strings.Cut(text, "[content clipped - ")
+	_, after, closed := strings.Cut(rest, "left out here]")
+	return ok && closed && strings.HasPrefix(original, before) && strings.HasSuffix(original, strings.TrimPrefix(after, "\n")) && len(original) > len(before)+len(after)
 }
 
 // found looks for a result by a name that only it has.

@@ -62,6 +62,8 @@ var sdks = []sdk{
 	{"ai anthropic", "ai.mjs", "anthropic", "claude-sonnet-4-5", 24_000},
 	{"ai chat", "ai.mjs", "chat", "gpt-5", 24_000},
 	{"ai responses", "ai.mjs", "responses", "gpt-5", 24_000},
+	{"genai", "genai.mjs", "", "gemini-3.1-pro-preview", 24_000},
+	{"ai google", "ai.mjs", "google", "gemini-3.1-pro-preview", 24_000},
 }
 
 // The SDKs for JavaScript, each in two processes: the first loses the gateway
@@ -82,6 +84,7 @@ func TestJavaScript(t *testing.T) {
 					env := []string{
 						"OPENAI_BASE_URL=" + st.url + "/v1", "OPENAI_API_KEY=dummy",
 						"ANTHROPIC_BASE_URL=" + st.url, "ANTHROPIC_API_KEY=dummy",
+						"GOOGLE_GEMINI_BASE_URL=" + st.url,
 						"MODEL=" + c.model, "API=" + c.api, "TASK=" + task, "HISTORY=" + filepath.Join(st.home, "history.json"),
 					}
 					if stream {

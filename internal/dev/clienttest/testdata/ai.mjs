@@ -1,5 +1,6 @@
 // An agent on the ai package, with the provider that API names.
 import { createAnthropic } from "@ai-sdk/anthropic";
+import { createGoogleGenerativeAI } from "@ai-sdk/google";
 import { createOpenAI } from "@ai-sdk/openai";
 import { generateText, isStepCount, streamText, tool } from "ai";
 import { z } from "zod";
@@ -7,6 +8,7 @@ import { env, history, keep, run, stream } from "./loop.mjs";
 
 const models = {
   anthropic: () => createAnthropic({ baseURL: env.ANTHROPIC_BASE_URL + "/v1" })(env.MODEL),
+  google: () => createGoogleGenerativeAI({ baseURL: env.GOOGLE_GEMINI_BASE_URL + "/v1beta", apiKey: "dummy" })(env.MODEL),
   chat: () => createOpenAI().chat(env.MODEL),
   responses: () => createOpenAI().responses(env.MODEL),
 };
