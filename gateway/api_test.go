@@ -61,10 +61,13 @@ func (st *fixture) ask(t testing.TB, method, path, body string, headers ...strin
 // looped is a gateway at the end of a long loop.
 func looped(t testing.TB, o *gateway.Options) (*fixture, string) {
 	t.Helper()
-	st := newFixture(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 15}), NoAuth: true}, &session.Options{Window: 16_000}, o)
+	st := newFixture(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 20}), NoAuth: true}, &session.Options{Window: 16_000}, o)
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
 	a.say("Look at everything there is.")
-	for a.step(t, st, output) {
+	short := func(call furl.Block) string { // less than auto clips before it is first sent
+		return strings.Join(strings.SplitAfter(output(call), "\n")[:30], "")
+	}
+	for a.step(t, st, short) {
 	}
 	_, out := st.ask(t, "GET", "/sessions", "")
 	list := out["sessions"].([]any)
