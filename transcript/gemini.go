@@ -14,8 +14,8 @@ import (
 // message with a known id replaces the earlier one, {"$set": …} changes the
 // header, and {"$rewindTo": id} removes that message and all after it.
 //
-// furl does not support Gemini's wire format. The messages are imported as
-// Chat Completions, which Google offers too. Thoughts are not sent back to
+// The messages are imported as Chat Completions, because the chat lacks what Gemini's
+// own format needs, such as the signatures of thoughts. Thoughts are not sent back to
 // the model.
 func readGemini(in *input) ([]*Session, error) {
 	g := &gemini{index: map[string]int{}, known: map[string]geminiMessage{}}

@@ -61,20 +61,6 @@ func TestOriginsOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// Gemini CLI is not supported: furl says so before it starts anything.
-func TestGeminiIsNotSupported(t *testing.T) {
-	for _, args := range [][]string{
-		{"run", "--", "gemini", "-p", "hello"}, {"run", "--", "/usr/local/bin/gemini"}, {"run", "--", "npx", "-y", "@google/gemini-cli@latest"}, {"serve", "--print-env", "gemini"},
-	} {
-		var out, errs bytes.Buffer
-		cmd := furlCommand(t.TempDir(), args...)
-		cmd.Stdout, cmd.Stderr = &out, &errs
-		if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 1 || out.Len() > 0 || !strings.Contains(errs.String(), "does not support Gemini's format yet") {
-			t.Errorf("furl %v: %v, %q, %q", args, err, &out, &errs)
-		}
-	}
-}
-
 // Without the page, a person who opens the gateway's address in a browser reads what it
 // is.
 func TestAddressInABrowser(t *testing.T) {
