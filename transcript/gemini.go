@@ -18,7 +18,7 @@ import (
 // own format needs, such as the signatures of thoughts. Thoughts are not sent back to
 // the model.
 func readGemini(in *input) ([]*Session, error) {
-	g := &gemini{index: map[string]int{}, known: map[string]geminiMessage{}}
+	g := &gemini{index: map[string]int{}, known: map[string]geminiMessage{}, twins: map[string]string{}, same: map[string]string{}, joined: map[string][]string{}}
 	for n, rec := range in.objects() {
 		o := objectOf(rec)
 		switch {
@@ -45,6 +45,9 @@ type gemini struct {
 	msgs      []geminiMessage
 	index     map[string]int           // message id → index in msgs
 	known     map[string]geminiMessage // by id
+	twins     map[string]string        // id by what a message is recognized by, see twin
+	same      map[string]string        // id of a message that was written again → id of the first
+	joined    map[string][]string      // the same for one that joins several, see opening
 	dropped   map[string]bool          // ids that the last record, if it was a whole chat, lacks
 }
 
@@ -102,7 +105,88 @@ func (g *gemini) all(in *input, line int, raw []byte) {
 	for _, m := range in.elements(raw, "messages") {
 		g.put(in, line, m)
 	}
+	was = slices.DeleteFunc(was, func(m geminiMessage) bool { return g.same[m.ID] != "" })
 	g.dropped = g.undo(was)
+}
+
+// opening returns the ids of the messages that a chat begins with if m has their texts together:
+// Gemini CLI joins them where it writes the chat again because it shortened results.
+func (g *gemini) opening(m *geminiMessage) []string {
+	if ids := g.joined[m.ID]; ids != nil {
+		return ids
+	}
+	if _, known := g.known[m.ID]; known || m.Type != "user" || m.ID == "" {
+		return nil
+	}
+	var ids []string
+	text := ""
+	for i := range g.msgs {
+		was := &g.msgs[i]
+		if was.Type != "user" || was.undone {
+			break
+		}
+		ids, text = append(ids, was.ID), text+geminiWords(was.Content)
+	}
+	if len(ids) < 2 || text == "" || text != geminiWords(m.Content) {
+		return nil
+	}
+	g.joined[m.ID] = ids
+	return ids
+}
+
+// geminiWords is all text of a content.
+func geminiWords(raw json.RawMessage) string {
+	var b strings.Builder
+	for _, p := range geminiList(raw) {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// twin is by what a message is recognized if it is written again with a new id: the calls of a
+// reply or its text, and the results of a message of the user. It is "" for other words.
+func (m *geminiMessage) twin() string {
+	var ids []string
+	for _, c := range m.ToolCalls {
+		ids = append(ids, c.ID)
+	}
+	parts := geminiList(m.Content)
+	for i := range parts {
+		switch p := &parts[i]; {
+		case p.FunctionCall != nil && len(m.ToolCalls) == 0:
+			ids = append(ids, p.FunctionCall.ID)
+		case p.FunctionResponse != nil:
+			ids = append(ids, p.FunctionResponse.ID)
+		}
+	}
+	switch {
+	case len(ids) > 0:
+		return m.Type + " " + strings.Join(ids, " ")
+	case m.Type == "gemini":
+		return m.Type + ":" + geminiWords(m.Content)
+	}
+	return ""
+}
+
+// first gives a message that was written again the id of the first: when Gemini CLI shortens
+// results, it writes all messages with new ids, and replies without tokens.
+func (g *gemini) first(m *geminiMessage) {
+	if id := g.same[m.ID]; id != "" {
+		m.ID = id
+		return
+	}
+	if _, known := g.known[m.ID]; known || m.ID == "" {
+		return
+	}
+	key := m.twin()
+	if key == "" {
+		return
+	}
+	id := g.twins[key]
+	if rewritten := m.Type == "user" || m.Tokens == (geminiTokens{}) && len(m.ToolCalls) == 0 && m.Model == ""; id != "" && rewritten {
+		g.same[m.ID] = id
+		m.ID = id
+	}
 }
 
 // undo adds the messages of before that are not in the list, each after the message that it followed, as
@@ -150,10 +234,25 @@ func (g *gemini) put(in *input, line int, raw []byte) {
 		in.skip(line, "message %d: %v", len(g.msgs)+1, err)
 		return
 	}
+	if ids := g.opening(&m); ids != nil {
+		for _, id := range ids {
+			g.place(g.known[id])
+		}
+		return
+	}
+	g.first(&m)
 	if m.ID != "" {
 		m.restore(g.known[m.ID])
 		g.known[m.ID] = m
+		if key := m.twin(); key != "" {
+			g.twins[key] = m.ID
+		}
 	}
+	g.place(m)
+}
+
+// place adds a message, or replaces the one with its id.
+func (g *gemini) place(m geminiMessage) {
 	g.dropped = nil
 	if i, ok := g.index[m.ID]; ok && m.ID != "" {
 		g.msgs[i] = m
@@ -169,8 +268,10 @@ func (m *geminiMessage) restore(was geminiMessage) {
 	if was.ID == "" || was.Type != m.Type {
 		return
 	}
-	if m.Type == "gemini" && m.Tokens == (geminiTokens{}) && len(m.ToolCalls) == 0 && m.Model == "" {
+	if m.Type == "gemini" && m.Tokens == (geminiTokens{}) && len(m.ToolCalls) == 0 && m.Model == "" || m.twin() != "" && m.Type == "user" {
+		line := m.line
 		*m = was
+		m.line = line
 	}
 	m.Timestamp = was.Timestamp
 }

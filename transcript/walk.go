@@ -80,15 +80,19 @@ func isLink(path string) bool {
 	return err == nil && st.Mode()&fs.ModeSymlink != 0
 }
 
-// isToolResults reports whether a folder contains the long tool results of a session of
-// Claude Code: SESSION/tool-results next to SESSION.jsonl. A result may be a copy of a
-// recording and is not one itself.
+// isToolResults reports whether a folder contains the long tool results of sessions: of
+// Claude Code SESSION/tool-results next to SESSION.jsonl, of Gemini CLI tool-outputs next to
+// chats. A result may be a copy of a recording and is not one itself.
 func isToolResults(dir string) bool {
-	if filepath.Base(dir) != "tool-results" {
-		return false
+	switch filepath.Base(dir) {
+	case "tool-results":
+		st, err := os.Stat(filepath.Dir(dir) + ".jsonl")
+		return err == nil && st.Mode().IsRegular()
+	case "tool-outputs":
+		st, err := os.Stat(filepath.Join(filepath.Dir(dir), "chats"))
+		return err == nil && st.IsDir()
 	}
-	st, err := os.Stat(filepath.Dir(dir) + ".jsonl")
-	return err == nil && st.Mode().IsRegular()
+	return false
 }
 
 // folder reads a folder and reports whether to continue.

@@ -42,6 +42,8 @@ func TestWalk(t *testing.T) {
 		"b/two/tool-results/x.txt":   "a long result",
 		"b/two/tool-results/y.jsonl": session, // the result of reading a recording
 		"b/tool-results/z.jsonl":     session, // not next to a session
+		"p/tool-outputs/s/y.jsonl":   session, // of Gemini CLI
+		"p/chats/session-1.jsonl":    session,
 		"a/ui_messages.json":         `[{"ts":1,"type":"say","say":"text","text":"hi"}]`,
 	})
 	var read []string
@@ -54,7 +56,7 @@ func TestWalk(t *testing.T) {
 		rel, _ := filepath.Rel(dir, rec.File)
 		read = append(read, filepath.ToSlash(rel))
 	}
-	if got, want := strings.Join(read, " "), "a/one.gz b/tool-results/z.jsonl b/two.jsonl c.txt c.txt"; got != want {
+	if got, want := strings.Join(read, " "), "a/one.gz b/tool-results/z.jsonl b/two.jsonl c.txt p/chats/session-1.jsonl c.txt"; got != want {
 		t.Errorf("read %s, want %s", got, want)
 	}
 	if len(errs) != 3 {

@@ -1,17 +1,20 @@
 package tally
 
 import (
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/billed"
 )
 
 // Known finds the requests that both the store and a recording have. A request of both has the same response
-// id. Without ids, it has the same session, model and usage.
+// id. If the recording has no such ids, it has the same model and usage, and the same session or about the same
+// time: some agents send no id of a session.
 type Known struct {
 	responses map[response]bool
-	usages    map[usageOf]int
+	usages    map[usageOf][]made
 }
 
 // response is a request with the id of its response. A fake provider may use an id again.
@@ -21,8 +24,23 @@ type response struct {
 }
 
 type usageOf struct {
-	session, model string
-	usage          furl.Usage
+	model string
+	usage furl.Usage
+}
+
+// made is a stored request.
+type made struct {
+	session, agent string
+	at             time.Time
+}
+
+// is reports whether it may be a request of a recording. An agent notes a reply when it has ended.
+func (m *made) is(e *billed.Entry, session string) bool {
+	if m.session == session {
+		return true
+	}
+	after := e.Time.Sub(m.at)
+	return m.agent == e.Agent && !m.at.IsZero() && !e.Time.IsZero() && after >= -time.Minute && after <= 15*time.Minute
 }
 
 // Stored notes the requests of a stored session, and names it as the agent does, so that it is the same one
@@ -30,18 +48,19 @@ type usageOf struct {
 func (k *Known) Stored(s *StoredSession) {
 	s.ID = agentsID(s.ID, s.Info.Hint)
 	if k.responses == nil {
-		k.responses, k.usages = make(map[response]bool), make(map[usageOf]int)
+		k.responses, k.usages = make(map[response]bool), make(map[usageOf][]made)
 	}
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		e.Session = s.ID
-		switch {
-		case e.Elsewhere || !e.Recorded():
-		case e.Response != "":
-			k.responses[responseOf(e)] = true
-		default:
-			k.usages[usageOf{s.ID, e.Model, e.Usage}]++
+		if e.Elsewhere || !e.Recorded() {
+			continue
 		}
+		if e.Response != "" {
+			k.responses[responseOf(e)] = true
+		}
+		key := usageOf{e.Model, e.Usage}
+		k.usages[key] = append(k.usages[key], made{s.ID, e.Agent, e.Time})
 	}
 }
 
@@ -56,8 +75,9 @@ func (k *Known) Recorded(s *billed.Session) {
 			e.Elsewhere = k.responses[responseOf(e)]
 			continue
 		}
-		if key := (usageOf{s.ID, e.Model, e.Usage}); k.usages[key] > 0 {
-			k.usages[key]--
+		key := usageOf{e.Model, e.Usage}
+		if at := slices.IndexFunc(k.usages[key], func(m made) bool { return m.is(e, s.ID) }); at >= 0 {
+			k.usages[key] = slices.Delete(k.usages[key], at, at+1)
 			e.Elsewhere = true
 		}
 	}

@@ -127,6 +127,18 @@ func TestKnown(t *testing.T) {
 	if diff := cmp.Diff([]bool{true, false, true, false, false}, got); diff != "" {
 		t.Error(diff)
 	}
+	// Gemini CLI sends no id of a session, and records none of a response.
+	late := with("", 20)
+	late.Agent, late.Time = stored.Entries[1].Agent, at.Add(time.Minute)
+	gemini := billed.Session{ID: "another id", Entries: []billed.Entry{late, late}}
+	if known.Recorded(&gemini); !gemini.Entries[0].Elsewhere || gemini.Entries[1].Elsewhere {
+		t.Errorf("a request without ids is counted %v, %v elsewhere, want once", gemini.Entries[0].Elsewhere, gemini.Entries[1].Elsewhere)
+	}
+	late.Time = at.Add(time.Hour)
+	far := billed.Session{Entries: []billed.Entry{late}}
+	if known.Recorded(&far); far.Entries[0].Elsewhere {
+		t.Error("a request an hour later is the same one")
+	}
 	other := billed.Session{ID: "other", Entries: []billed.Entry{with("", 30)}}
 	if known.Recorded(&other); other.Entries[0].Elsewhere {
 		t.Error("a request without an id is that of another session")
