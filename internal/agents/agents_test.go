@@ -173,6 +173,7 @@ func TestWorkingFolder(t *testing.T) {
 		{"Cline", "# Current Working Directory (/home/u/c) Files\nmain.go", "/home/u/c"},
 		{"Kimi Code", "## Working Directory\n\nThe current working directory is `C:\\Users\\h\\proj`.", `C:\Users\h\proj`},
 		{"Gemini CLI", "I'm currently working in the directory: /g", "/g"},
+		{"Gemini CLI 0.61", "My operating system is: linux\n- **Workspace Directories:**\n  - /home/u/quay\n  - /home/u/other\n- **Directory Structure:**", "/home/u/quay"},
 		{"bold", "**Working directory:** /b", "/b"},
 		{"a folder in a repository", "The working directory is frontend/, as ever.", ""},
 		{"control characters", "Working directory: /a\x1b[31m", ""},

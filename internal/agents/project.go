@@ -18,7 +18,8 @@ const (
 
 // WorkingFolder returns the absolute path of the folder that an agent works in, as
 // it tells its model, and "" if the texts do not have it. Claude Code, opencode, pi,
-// Cline and others write "Working directory: PATH", Codex "<cwd>PATH</cwd>". Texts
+// Cline and others write "Working directory: PATH", Codex "<cwd>PATH</cwd>", Gemini CLI a
+// list of "Workspace Directories". Texts
 // are the instructions and first messages of a conversation; the number and the
 // bytes that are read are limited.
 func WorkingFolder(texts iter.Seq[string]) string {
@@ -36,7 +37,7 @@ func WorkingFolder(texts iter.Seq[string]) string {
 
 // folderPhrases introduce a working folder, without their first letter, whose case
 // differs.
-var folderPhrases = []string{"<cwd>", "orking directory", "orking Directory", "orking in the directory"}
+var folderPhrases = []string{"<cwd>", "orking directory", "orking Directory", "orking in the directory", "orkspace Directories:**\n  - "}
 
 func folderIn(text string) string {
 	for _, phrase := range folderPhrases {
