@@ -37,7 +37,7 @@ func newEditing(t *testing.T, format furl.Format, set policy.Settings) *editing 
 	player := sim.PlayerFunc(func(context.Context, *protocol.Request) (sim.Reply, error) {
 		return sim.Reply{Blocks: []furl.Block{e.next}}, nil
 	})
-	e.st = newFixture(t, &sim.Options{Player: player}, &session.Options{Settings: set}, nil)
+	e.st = newFixture(t, &sim.Options{Player: player}, &session.Options{Settings: set, Window: 40_000}, nil)
 	e.say("Mend the parser.")
 	return e
 }

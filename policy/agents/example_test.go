@@ -83,5 +83,5 @@ func ExampleAdd_configure() {
 	// Output:
 	// <nil>
 	// <nil>
-	// unknown key "keep_last" for policy "openhands-recent": expected one of exclude_tools, keep_first, keep_tools, max_size
+	// unknown key "keep_last" for policy "openhands-recent": expected one of exclude_tools, keep_first, keep_tools, max_size, repair_edits
 }
