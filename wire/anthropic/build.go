@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // NewMessage builds a message of this format from blocks and decodes it
@@ -144,7 +145,7 @@ func (b *builder) shown(blk *furl.Block, text string) {
 	switch blk.Kind {
 	case furl.KindCall:
 		c := *blk
-		c.Args = object(text, "furl_shortened")
+		c.Args = rawjson.ObjectOf(text, "furl_shortened")
 		b.block(&c, "", nil)
 	case furl.KindResult:
 		b.add(appendResult(nil, blk, quote(text)), part{result: true}, blk.CacheMark)
@@ -171,7 +172,7 @@ func (b *builder) block(blk *furl.Block, text string, raw []byte) {
 		p := part{result: true}
 		if len(sources) < len(blk.Media) {
 			p.media = blk.Media
-			text = joinLines(text, mediaNames(blk.Media[len(sources):]))
+			text = joinLines(text, protocol.MediaNames(blk.Media[len(sources):]))
 		}
 		b.add(appendResult(nil, blk, resultContent(text, sources)), p, blk.CacheMark)
 	case furl.KindImage, furl.KindDocument:
@@ -179,7 +180,7 @@ func (b *builder) block(blk *furl.Block, text string, raw []byte) {
 			b.add(sources[0], part{}, blk.CacheMark)
 			return
 		}
-		text = joinLines(mediaNames(blk.Media), text)
+		text = joinLines(protocol.MediaNames(blk.Media), text)
 		if text == "" {
 			text = "[" + blk.Kind.String() + "]"
 		}
@@ -238,21 +239,5 @@ func input(args json.RawMessage) []byte {
 	if rawjson.NewReader(args).Kind() == '"' {
 		text = rawjson.Unquote(bytes.TrimSpace(args))
 	}
-	return object(text, "input")
-}
-
-// mediaNames describes media whose bytes are unknown, one a line.
-func mediaNames(media []furl.Media) string {
-	var lines []string
-	for _, m := range media {
-		s := "[" + m.Kind.String()
-		if m.Type != "" {
-			s += " " + m.Type
-		}
-		if m.Width > 0 && m.Height > 0 {
-			s += fmt.Sprintf(" %dx%d", m.Width, m.Height)
-		}
-		lines = append(lines, s+"]")
-	}
-	return strings.Join(lines, "\n")
+	return rawjson.ObjectOf(text, "input")
 }

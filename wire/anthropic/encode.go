@@ -268,7 +268,7 @@ func editBlock(raw []byte, b *furl.Block, text string) ([]rawjson.Edit, error) {
 	case furl.KindResult:
 		return rawjson.SetField(raw, "content", quote(text)), nil
 	case furl.KindCall:
-		return rawjson.SetField(raw, "input", object(text, "furl_shortened")), nil
+		return rawjson.SetField(raw, "input", rawjson.ObjectOf(text, "furl_shortened")), nil
 	case furl.KindImage, furl.KindDocument:
 		f := readFields(rawjson.NewReader(raw))
 		out := appendText(nil, text)
@@ -296,19 +296,4 @@ func quote(text string) []byte { return rawjson.AppendString(nil, nonEmpty(text)
 func appendText(dst []byte, text string) []byte {
 	dst = append(dst, `{"type":"text","text":`...)
 	return append(rawjson.AppendString(dst, nonEmpty(text)), '}')
-}
-
-// object returns text itself if it is a JSON object, as a call's input must
-// be, and otherwise an object with the text in the given field.
-func object(text, field string) []byte {
-	raw := []byte(text)
-	if rawjson.NewReader(raw).Kind() == '{' && rawjson.Check(raw) == nil {
-		return raw
-	}
-	if strings.TrimSpace(text) == "" {
-		return []byte("{}")
-	}
-	out := rawjson.AppendString([]byte{'{'}, field)
-	out = rawjson.AppendString(append(out, ':'), text)
-	return append(out, '}')
 }

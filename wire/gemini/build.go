@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // skipValidator is a signature that the provider accepts on calls without their own, such as
@@ -119,7 +120,7 @@ func (b *builder) shown(blk *furl.Block, text string) {
 	switch blk.Kind {
 	case furl.KindCall:
 		c := *blk
-		c.Args = object(text, "furl_shortened")
+		c.Args = rawjson.ObjectOf(text, "furl_shortened")
 		b.block(&c, "", nil)
 	case furl.KindResult:
 		b.add(appendResult(blk, text, nil), nil)
@@ -149,7 +150,7 @@ func (b *builder) block(blk *furl.Block, text string, raw []byte) {
 		var named []furl.Media
 		if len(media) < len(blk.Media) {
 			named = blk.Media
-			text = joinLines(text, mediaNames(blk.Media[len(media):]))
+			text = joinLines(text, protocol.MediaNames(blk.Media[len(media):]))
 		}
 		b.add(appendResult(blk, text, media), named)
 	case furl.KindImage, furl.KindDocument:
@@ -157,7 +158,7 @@ func (b *builder) block(blk *furl.Block, text string, raw []byte) {
 			b.add(media[0], nil)
 			return
 		}
-		text = joinLines(mediaNames(blk.Media), text)
+		text = joinLines(protocol.MediaNames(blk.Media), text)
 		if text == "" {
 			text = "[" + blk.Kind.String() + "]"
 		}
@@ -229,21 +230,5 @@ func arguments(args json.RawMessage) []byte {
 	if rawjson.NewReader(args).Kind() == '"' {
 		text = rawjson.Unquote(bytes.TrimSpace(args))
 	}
-	return object(text, "input")
-}
-
-// mediaNames describes media whose bytes are unknown, one a line.
-func mediaNames(media []furl.Media) string {
-	var lines []string
-	for _, m := range media {
-		s := "[" + m.Kind.String()
-		if m.Type != "" {
-			s += " " + m.Type
-		}
-		if m.Width > 0 && m.Height > 0 {
-			s += fmt.Sprintf(" %dx%d", m.Width, m.Height)
-		}
-		lines = append(lines, s+"]")
-	}
-	return strings.Join(lines, "\n")
+	return rawjson.ObjectOf(text, "input")
 }

@@ -316,7 +316,7 @@ func editBlock(raw []byte, b *furl.Block, text string) ([]rawjson.Edit, error) {
 		return rawjson.SetField(raw, name, result), nil
 	case furl.KindCall:
 		name := nameIn(raw, "functionCall")
-		call := with(rawjson.Field(raw, name), "args", object(text, "furl_shortened"))
+		call := with(rawjson.Field(raw, name), "args", rawjson.ObjectOf(text, "furl_shortened"))
 		return rawjson.SetField(raw, name, call), nil
 	case furl.KindImage, furl.KindDocument:
 		p := readPart(rawjson.NewReader(raw), nil)
@@ -372,19 +372,4 @@ func response(text string, failed bool) []byte {
 	}
 	out := rawjson.AppendString([]byte{'{'}, name)
 	return append(append(append(out, ':'), quote(text)...), '}')
-}
-
-// object returns text itself if it is a JSON object, as a call's args must
-// be, and otherwise an object with the text in the given field.
-func object(text, field string) []byte {
-	raw := []byte(text)
-	if rawjson.NewReader(raw).Kind() == '{' && rawjson.Check(raw) == nil {
-		return raw
-	}
-	if strings.TrimSpace(text) == "" {
-		return []byte("{}")
-	}
-	out := rawjson.AppendString([]byte{'{'}, field)
-	out = rawjson.AppendString(append(out, ':'), text)
-	return append(out, '}')
 }

@@ -128,7 +128,7 @@ func FuzzEdit(f *testing.F) {
 			want := nonEmpty(string([]rune(text)))
 			switch b.Kind {
 			case furl.KindCall:
-				if string(got.Args) != string(object(text, "furl_shortened")) || got.ID != b.ID || got.Name != b.Name {
+				if string(got.Args) != string(rawjson.ObjectOf(text, "furl_shortened")) || got.ID != b.ID || got.Name != b.Name {
 					t.Fatalf("call shows %s", got.Args)
 				}
 			case furl.KindResult:
